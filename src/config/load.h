@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a file or text to a validated configuration. */
+#ifndef ISOBAR_CONFIG_LOAD_H
+#define ISOBAR_CONFIG_LOAD_H
+
+#include "config/model.h"
+#include "core/diag.h"
+#include "core/err.h"
+
+/* Reads, decodes and validates; every fault found goes into `diag` with file, line, column and path. On
+ * success
+ * `*config` is owned by the caller until config_free(); on ISO_ERR_INVALID nothing is returned and
+ * diag->errors > 0. Relative paths in the file are relative to its folder. Touches nothing but the file (case
+ * C-127). Threads: any. */
+iso_err config_load_file(const char *path, struct config **config, struct iso_diag *diag) ISO_MUST_USE;
+/* The same from text (YAML, hence also JSON); `name` stands in messages, `base_dir` resolves relative paths.
+ */
+iso_err config_load_text(struct slice text, const char *name, const char *base_dir, struct config **config,
+                         struct iso_diag *diag) ISO_MUST_USE;
+void config_free(struct config *config);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration as plain values: what the file says and what the API will say, decoded, defaulted and
+ * validated, with every reference resolved to an index. A config is immutable once built and lives in one
+ * arena; proxy/snapshot compiles it for the workers. Only keys that work exist here. Defaults: config/schema.
+ */
+#ifndef ISOBAR_CONFIG_MODEL_H
+#define ISOBAR_CONFIG_MODEL_H
+
+#include "core/arena.h"
+#include "core/ip.h"
+
+#include "balance/method.h"
+
+/* Where to listen or connect. */
+struct config_endpoint {
+    struct slice text;      /* as configured, for messages: "127.0.0.1:80", "[::1]:80", "unix:/run/x.sock" */
+    struct slice unix_path; /* ptr NULL: IP */
+    struct ip_addr ip;      /* family 0: all addresses (both families) */
+    uint16_t port;
+};
+
+struct config_access_log {
+    struct slice file;   /* "off", "stdout" or a path */
+    struct slice format; /* "json" or a format string, see docs/configuration.md */
+};
+
+struct config_timeouts_listener {
+    uint32_t header_ms; /* whole head, from its first byte (or the connection's start) */
+    uint32_t body_ms;   /* without any progress of the request body */
+    uint32_t idle_ms;   /* keep-alive between requests */
+    uint32_t tunnel_ms; /* upgraded connection without bytes in either direction */
+};
+
+struct config_limits_listener {
+    uint32_t header_bytes;
+    uint32_t headers;
+    uint32_t uri_bytes;
+    uint64_t body_bytes;           /* 0: no limit */
+    uint32_t connections;          /* over all workers; 0: no limit */
+    uint32_t min_rate_bytes_per_s; /* of a request body, judged over several seconds; 0: no limit */
+};
+
+struct config_pair {
+    struct slice name, value;
+};
+
+struct config_match {
+    struct slice host; /* exact or "*.suffix" (one label or more in front); lower case; ptr NULL: any */
+    struct slice path; /* exact */
+    struct slice path_prefix; /* "/v2/" */
+    struct slice path_regex;  /* PCRE2, anchored by the operator */
+    struct slice *methods;
+    uint32_t n_methods;
+    struct config_pair
+        *headers; /* all must match; value "" with `any` semantics is not used: value "*" matches presence */
+    uint32_t n_headers;
+    struct config_pair *cookies;
+    uint32_t n_cookies;
+    struct config_pair *query;
+    uint32_t n_query;
+    struct ip_prefix *sources; /* any may match */
+    uint32_t n_sources;
+};
+
+struct config_forward {
+    uint32_t target_group; /* index into config.target_groups */
+    uint32_t weight;       /* 0..65535 */
+};
+
+struct config_redirect {
+    bool set;
+    struct slice scheme, host, path; /* ptr NULL: as requested; "{path}" "{query}" "{host}" are filled in */
+    uint16_t port;                   /* 0: none in the answer */
+    uint16_t status;                 /* 301 302 303 307 308 */
+};
+
+struct config_respond {
+    bool set;
+    uint16_t status;
+    struct slice body;
+    struct config_pair *headers;
+    uint32_t n_headers;
+};
+
+struct config_header_ops {
+    struct config_pair *set;
+    uint32_t n_set;
+    struct config_pair *add;
+    uint32_t n_add;
+    struct slice *remove;
+    uint32_t n_remove;
+};
+
+struct config_rewrite {
+    struct slice path_prefix; /* replaces the matched path_prefix; ptr NULL: no change */
+    struct slice host;        /* Host towards the target; ptr NULL: kept */
+    struct config_header_ops request, response;
+};
+
+/* One routing rule. Exactly one action: forward (n_forward > 0), redirect, respond or deny (deny_status !=
+ * 0). */
+struct config_rule {
+    struct slice name; /* "" when the operator gave none */
+    struct config_match match;
+    struct config_forward *forward;
+    uint32_t n_forward;
+    struct config_redirect redirect;
+    struct config_respond respond;
+    uint16_t deny_status;
+    struct config_rewrite rewrite;
+};
+
+enum config_protocol { CONFIG_HTTP };
+
+struct config_listener {
+    struct slice name; /* "LB/PORT" unless given; unique; label of the metrics */
+    struct config_endpoint endpoint;
+    enum config_protocol protocol;
+    struct config_timeouts_listener timeouts;
+    struct config_limits_listener limits;
+    struct config_rule *rules; /* in the file's order; route.c sorts by precedence */
+    uint32_t n_rules;
+    int32_t default_target_group;    /* -1: none, then 404 where no rule matches */
+    struct config_redirect redirect; /* of the whole listener */
+};
+
+struct config_load_balancer {
+    struct slice name;
+    struct config_listener *listeners;
+    uint32_t n_listeners;
+};
+
+enum config_health_type { CONFIG_HEALTH_NONE, CONFIG_HEALTH_TCP, CONFIG_HEALTH_HTTP };
+
+struct config_status_range {
+    uint16_t from, to;
+};
+
+struct config_health_check {
+    enum config_health_type type;
+    struct slice path, host, method;    /* host: ptr NULL is the target's own "ip:port" */
+    struct config_status_range *expect; /* default 200-399 */
+    uint32_t n_expect;
+    struct slice expect_body;  /* substring within the first 64 KiB; ptr NULL: not looked at */
+    uint16_t port;             /* 0: the target's */
+    uint32_t interval_ms;      /* key interval_s */
+    uint32_t down_interval_ms; /* key down_interval_s; 0: as interval */
+    uint32_t timeout_ms;
+    uint32_t healthy_threshold, unhealthy_threshold;
+};
+
+enum config_hash_kind {
+    CONFIG_HASH_CLIENT_IP,
+    CONFIG_HASH_HEADER,
+    CONFIG_HASH_COOKIE,
+    CONFIG_HASH_QUERY,
+    CONFIG_HASH_PATH
+};
+
+struct config_target {
+    struct config_endpoint endpoint;
+    uint32_t weight;
+    bool backup, enabled;
+    struct config_pair *tags;
+    uint32_t n_tags;
+};
+
+struct config_target_group {
+    struct slice name;
+    enum config_protocol protocol;
+    enum balance_method_id algorithm;
+    enum config_hash_kind hash_kind;
+    struct slice hash_name;
+    struct config_health_check health_check;
+    struct {
+        uint32_t attempts; /* tries in all, the first included; 1: no retry */
+        bool on_connect_failure, on_reset, on_gateway_error;
+    } retry;
+    struct {
+        uint32_t connect_ms, response_ms, idle_ms;
+    } timeouts; /* idle_ms: of pooled connections */
+    struct {
+        uint32_t connections; /* per target, over all workers; 0: no limit */
+        uint32_t pending;     /* requests of a group that may wait for a connection, over all workers */
+        uint32_t pending_ms;
+    } limits;
+    struct config_target *targets;
+    uint32_t n_targets;
+};
+
+struct config {
+    struct arena arena;           /* owns everything below */
+    struct config_endpoint admin; /* port 0: any free one; text.ptr NULL: no admin listener */
+    uint32_t workers;             /* 0: one per CPU */
+    struct ip_prefix *trusted_proxies;
+    uint32_t n_trusted_proxies;
+    bool via;             /* adds Via: off by default */
+    uint32_t shutdown_ms; /* key shutdown_s: how long SIGTERM waits for requests in flight */
+    struct config_access_log access_log;
+    struct config_load_balancer *load_balancers;
+    uint32_t n_load_balancers;
+    struct config_target_group *target_groups;
+    uint32_t n_target_groups;
+};
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where and what: the faults found in something the operator gave us. A run collects all of them before it
+ * returns, so that `isobar check` can show every fault at once (G7). Texts live in the diag's own arena. */
+#ifndef ISOBAR_CORE_DIAG_H
+#define ISOBAR_CORE_DIAG_H
+
+#include "core/arena.h"
+#include "core/check.h"
+
+enum diag_severity { DIAG_ERROR, DIAG_WARNING };
+
+struct diag_entry {
+    struct diag_entry *next;
+    enum diag_severity severity;
+    const char *file;      /* borrows; "" when the text came over the API */
+    unsigned line, column; /* from 1; 0 is unknown */
+    const char *path;      /* for example "/target_groups/0/targets/1/port"; "" is the whole document */
+    const char *message;   /* what is wrong, what was expected */
+};
+
+struct iso_diag {
+    struct arena arena;              /* owns the entries */
+    struct diag_entry *first, *last; /* in the order found */
+    unsigned errors, warnings;
+};
+
+void diag_init(struct iso_diag *diag);
+void diag_fini(struct iso_diag *diag);
+/* Threads: owner only. `file` and `path` are copied. */
+void diag_add(struct iso_diag *diag, enum diag_severity severity, const char *file, unsigned line,
+              unsigned column, const char *path, const char *fmt, ...) ISO_PRINTF(7, 8);
+
+#endif
