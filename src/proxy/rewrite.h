@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes to a message between its two sides, as a rule asks for them (A3): path prefix, host, fields to set,
+ * add and remove; and what a redirect or a fixed answer looks like. New bytes are made in the caller's
+ * scratch; false means that they did not fit, and the request is then refused as too large. */
+#ifndef ISOBAR_PROXY_REWRITE_H
+#define ISOBAR_PROXY_REWRITE_H
+
+#include "config/model.h"
+#include "core/scratch.h"
+#include "http/message.h"
+
+/* Applies rule->rewrite to a request: msg->target/path, msg->authority with its Host field, request fields.
+ * Order: remove, set, add. Fields that carry framing (Content-Length, Transfer-Encoding, Connection...)
+ * cannot be changed by a rule: validation refuses them. */
+bool rewrite_request(const struct config_rule *rule, struct http_message *msg, struct scratch *scratch);
+bool rewrite_response(const struct config_rule *rule, struct http_message *msg, struct scratch *scratch);
+
+/* The Location value of a redirect for this request; `tls` is whether the client came over TLS. */
+bool rewrite_redirect(const struct config_redirect *redirect, const struct http_message *request, bool tls,
+                      struct scratch *scratch, struct slice *location);
+
+#endif
