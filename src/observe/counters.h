@@ -65,7 +65,6 @@ struct worker_counters {
 #define COUNTER_IN_WORKER_TARGET(id)
 #include "observe/counters.def"
 #undef COUNTER
-    counter busy_ns; /* time spent handling events, not waiting */
 } ISO_CACHE_ALIGN;
 
 struct listener_counters {

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What everybody may know of a target's health: one small block of atomics per target, embedded in the
+ * backend. The health thread writes it; workers, metrics and the API read it. A change also raises the
+ * group's epoch, so that a worker notices by one relaxed load per request and only then looks at the targets
+ * again. */
+#ifndef ISOBAR_HEALTH_STATUS_H
+#define ISOBAR_HEALTH_STATUS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Target states (D3). Source: states.def holds the transitions. */
+enum target_state {
+    TARGET_PENDING,
+    TARGET_ACTIVE,
+    TARGET_UNHEALTHY,
+    TARGET_DRAINING,
+    TARGET_REMOVED,
+};
+
+struct health_status {
+    /* any thread reads: relaxed, then acquire on the epoch; the health thread writes */
+    _Atomic uint32_t state;       /* enum target_state */
+    _Atomic uint32_t reason;      /* of the last change: index into health/reasons.def */
+    _Atomic uint32_t http_status; /* of the last HTTP probe; 0: none */
+    _Atomic uint64_t changed_wall_ns, checked_wall_ns;
+    _Atomic uint64_t checks, failures; /* counted since the target exists */
+    /* set once before publishing */
+    _Atomic uint32_t *epoch; /* of the group; shared */
+};
+
+/* May new work go there? Threads: any. */
+static inline bool health_is_usable(const struct health_status *status)
+{
+    return atomic_load_explicit(&((struct health_status *)status)->state, memory_order_relaxed) ==
+           TARGET_ACTIVE;
+}
+
+#endif

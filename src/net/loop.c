@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/loop.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { EVENTS_PER_TURN = 512 };
+#define TICK_NS (LOOP_TICK_MS * NS_PER_MS)
+
+static void on_wake(struct loop *loop, struct loop_io *io, uint32_t events)
+{
+    uint64_t n;
+    if (read(io->fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+        log_error("eventfd: %m");
+    struct loop_call *calls = atomic_exchange_explicit(&loop->calls, NULL, memory_order_acquire);
+    struct loop_call *in_order = NULL;
+    while (calls) {
+        struct loop_call *next = calls->next;
+        calls->next = in_order;
+        in_order = calls;
+        calls = next;
+    }
+    while (in_order) {
+        struct loop_call *next = in_order->next; /* fn may free or post the call again */
+        in_order->fn(loop, in_order->arg);
+        in_order = next;
+    }
+}
+
+static void read_clock(struct loop *loop)
+{
+    loop->now_ns = clock_mono_ns();
+    loop->wall_ns = clock_wall_ns();
+}
+
+iso_err loop_init(struct loop *loop)
+{
+    *loop = (struct loop){.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .wake = {.fd = -1, .on_ready = on_wake}};
+    if (loop->epoll_fd < 0)
+        goto fail;
+    for (int i = 0; i < LOOP_WHEEL_SLOTS; i++)
+        list_init(&loop->wheel[i]);
+    read_clock(loop);
+    loop->wheel_ns = loop->now_ns;
+    loop->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->wake.fd < 0 || loop_arm_events(loop, &loop->wake, EPOLLIN | EPOLLET))
+        goto fail;
+    return ISO_OK;
+fail:
+    log_error("cannot make an event loop: %m");
+    loop_fini(loop);
+    return ISO_ERR_SYSTEM;
+}
+
+static void run_deferred(struct loop *loop)
+{
+    while (loop->deferred) {
+        struct loop_deferred *deferred = loop->deferred;
+        loop->deferred = deferred->next;
+        deferred->release(loop, deferred);
+    }
+}
+
+void loop_fini(struct loop *loop)
+{
+    run_deferred(loop);
+    loop_close(loop, &loop->wake);
+    if (loop->epoll_fd >= 0)
+        close(loop->epoll_fd);
+    loop->epoll_fd = -1;
+}
+
+iso_err loop_arm_events(struct loop *loop, struct loop_io *io, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = io};
+    if (io->is_armed)
+        return ISO_OK;
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, io->fd, &event) < 0)
+        return ISO_ERR_SYSTEM;
+    io->is_armed = true;
+    return ISO_OK;
+}
+
+iso_err loop_arm(struct loop *loop, struct loop_io *io)
+{
+    return loop_arm_events(loop, io, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+void loop_close(struct loop *loop, struct loop_io *io)
+{
+    if (io->fd >= 0)
+        close(io->fd);
+    io->fd = -1;
+    io->is_armed = false;
+}
+
+void loop_timer_init(struct loop_timer *timer, loop_timer_fn *on_due)
+{
+    *timer = (struct loop_timer){.on_due = on_due};
+    list_init(&timer->node);
+}
+
+static void wheel_insert(struct loop *loop, struct loop_timer *timer)
+{
+    /* At most one revolution ahead; a later deadline is looked at then and goes round again. */
+    uint64_t furthest = loop->wheel_ns + (LOOP_WHEEL_SLOTS - 2) * TICK_NS;
+    uint64_t at = timer->due_ns < loop->wheel_ns ? loop->wheel_ns : timer->due_ns;
+    timer->slot_ns = at > furthest ? furthest : at;
+    list_push_back(&loop->wheel[timer->slot_ns / TICK_NS % LOOP_WHEEL_SLOTS], &timer->node);
+}
+
+void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t due_ns)
+{
+    timer->due_ns = due_ns;
+    if (list_is_empty(&timer->node)) {
+        loop->n_timers++;
+        wheel_insert(loop, timer);
+    } else if (due_ns < timer->slot_ns) {
+        list_remove(&timer->node);
+        wheel_insert(loop, timer);
+    }
+}
+
+void loop_timer_remove(struct loop *loop, struct loop_timer *timer)
+{
+    timer->due_ns = 0;
+    if (list_is_empty(&timer->node))
+        return;
+    list_remove(&timer->node);
+    loop->n_timers--;
+}
+
+static void run_slot(struct loop *loop, struct list *slot)
+{
+    struct list ready;
+    list_init(&ready);
+    /* Move the slot's timers aside first: a handler may set or remove any timer. */
+    while (!list_is_empty(slot)) {
+        struct list *node = slot->next;
+        list_remove(node);
+        list_push_back(&ready, node);
+    }
+    while (!list_is_empty(&ready)) {
+        struct loop_timer *timer = container_of(ready.next, struct loop_timer, node);
+        list_remove(&timer->node);
+        if (timer->due_ns == 0) {
+            loop->n_timers--;
+        } else if (timer->due_ns > loop->now_ns) {
+            wheel_insert(loop, timer);
+        } else {
+            loop->n_timers--;
+            timer->due_ns = 0;
+            timer->on_due(loop, timer);
+        }
+    }
+}
+
+static void run_timers(struct loop *loop)
+{
+    /* A slot is run once its whole tick has passed, so that nothing in it can be early. */
+    for (int n = 0; loop->wheel_ns / TICK_NS < loop->now_ns / TICK_NS && n < LOOP_WHEEL_SLOTS; n++) {
+        struct list *slot = &loop->wheel[loop->wheel_ns / TICK_NS % LOOP_WHEEL_SLOTS];
+        loop->wheel_ns = (loop->wheel_ns / TICK_NS + 1) * TICK_NS;
+        if (!list_is_empty(slot))
+            run_slot(loop, slot);
+    }
+    if (loop->wheel_ns / TICK_NS < loop->now_ns / TICK_NS)
+        loop->wheel_ns = loop->now_ns; /* the thread slept longer than a revolution; every slot was seen */
+}
+
+/* How long epoll may sleep, in ms: to the end of the next slot that holds a timer, looked for a second ahead.
+ */
+static int sleep_ms(const struct loop *loop)
+{
+    if (loop->n_timers == 0)
+        return -1;
+    uint64_t tick = loop->wheel_ns / TICK_NS;
+    for (uint64_t ahead = 0; ahead < 64; ahead++)
+        if (!list_is_empty(&loop->wheel[(tick + ahead) % LOOP_WHEEL_SLOTS])) {
+            uint64_t end_ns = (tick + ahead + 1) * TICK_NS;
+            return end_ns <= loop->now_ns ? 0 : (int)((end_ns - loop->now_ns) / NS_PER_MS) + 1;
+        }
+    return 64 * LOOP_TICK_MS;
+}
+
+void loop_run(struct loop *loop)
+{
+    struct epoll_event events[EVENTS_PER_TURN];
+    while (!loop->stopping) {
+        int n = epoll_wait(loop->epoll_fd, events, EVENTS_PER_TURN, sleep_ms(loop));
+        if (n < 0 && errno != EINTR) {
+            log_error("epoll_wait: %m");
+            return;
+        }
+        read_clock(loop);
+        for (int i = 0; i < n; i++) {
+            struct loop_io *io = events[i].data.ptr;
+            if (io->fd >= 0) /* not closed earlier in this turn */
+                io->on_ready(loop, io, events[i].events);
+        }
+        run_timers(loop);
+        if (loop->on_turn_end)
+            loop->on_turn_end(loop, loop->on_turn_end_arg);
+        run_deferred(loop);
+        loop->turns++;
+    }
+}
+
+void loop_stop(struct loop *loop)
+{
+    loop->stopping = true;
+}
+
+void loop_defer(struct loop *loop, struct loop_deferred *deferred)
+{
+    deferred->next = loop->deferred;
+    loop->deferred = deferred;
+}
+
+void loop_post(struct loop *loop, struct loop_call *call)
+{
+    static const uint64_t one = 1;
+    struct loop_call *head = atomic_load_explicit(&loop->calls, memory_order_relaxed);
+    do
+        call->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&loop->calls, &head, call, memory_order_release,
+                                                  memory_order_relaxed));
+    if (!head && write(loop->wake.fd, &one, sizeof(one)) < 0)
+        log_error("eventfd: %m");
+}

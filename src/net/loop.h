@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One epoll set, edge-triggered, with timers and a mailbox: each thread owns exactly one loop. A descriptor
+ * is registered once for life and for everything (in, out, hang-up); handlers read and write until the kernel
+ * says no. One clock read per turn. Memory of objects that end while events for them may still be in the
+ * current batch is given back at the end of the turn (loop_defer). Source: measured, see docs/performance.md.
+ */
+#ifndef ISOBAR_NET_LOOP_H
+#define ISOBAR_NET_LOOP_H
+
+#include "core/err.h"
+#include "core/list.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct loop;
+struct loop_io;
+struct loop_timer;
+
+/* `events` are EPOLL* bits. */
+typedef void loop_io_fn(struct loop *loop, struct loop_io *io, uint32_t events);
+typedef void loop_timer_fn(struct loop *loop, struct loop_timer *timer);
+typedef void loop_call_fn(struct loop *loop, void *arg);
+
+/* Something with a descriptor; embedded in its owner. */
+struct loop_io {
+    int fd;
+    bool is_armed; /* registered in epoll */
+    loop_io_fn *on_ready;
+};
+
+/* A deadline; embedded in its owner. Lazy: moving `due_ns` later costs a store, the wheel finds out when the
+ * old time comes. `on_due` runs once at or up to one tick (16 ms) after due_ns. */
+struct loop_timer {
+    struct list node;
+    uint64_t due_ns;  /* 0: not set */
+    uint64_t slot_ns; /* when the wheel will look at it */
+    loop_timer_fn *on_due;
+};
+
+/* Work handed in from another thread. The caller owns the memory until `fn` has run. */
+struct loop_call {
+    struct loop_call *next;
+    loop_call_fn *fn;
+    void *arg;
+};
+
+/* A deferred release: embedded in the object that ends. */
+struct loop_deferred {
+    struct loop_deferred *next;
+    void (*release)(struct loop *loop, struct loop_deferred *deferred);
+};
+
+enum { LOOP_WHEEL_SLOTS = 1024, LOOP_TICK_MS = 16 };
+
+struct loop {
+    /* owner thread only */
+    int epoll_fd;
+    uint64_t now_ns;   /* monotonic, of this turn */
+    uint64_t wall_ns;  /* of this turn */
+    uint64_t wheel_ns; /* the wheel has been looked at up to here */
+    struct list wheel[LOOP_WHEEL_SLOTS];
+    uint32_t n_timers;
+    struct loop_deferred *deferred;
+    struct loop_io wake;
+    bool stopping;
+    uint64_t turns;
+    loop_call_fn *on_turn_end; /* may be NULL: called once per turn after all events */
+    void *on_turn_end_arg;
+    /* any thread: atomic, release on push, acquire on take */
+    _Atomic(struct loop_call *) calls;
+};
+
+iso_err loop_init(struct loop *loop) ISO_MUST_USE;
+void loop_fini(struct loop *loop);
+/* Turns until loop_stop(). Threads: the owner. */
+void loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+
+/* Registers io->fd for EPOLLIN|EPOLLOUT|EPOLLRDHUP, edge-triggered; a no-op when it is. */
+iso_err loop_arm(struct loop *loop, struct loop_io *io) ISO_MUST_USE;
+/* The same with other EPOLL* bits, for listeners (EPOLLIN level-triggered). */
+iso_err loop_arm_events(struct loop *loop, struct loop_io *io, uint32_t events) ISO_MUST_USE;
+/* Closes the descriptor, which also leaves epoll; io->fd becomes -1. */
+void loop_close(struct loop *loop, struct loop_io *io);
+
+void loop_timer_init(struct loop_timer *timer, loop_timer_fn *on_due);
+/* Sets or moves the deadline. */
+void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t due_ns);
+/* No longer due; the node may stay in the wheel until its slot comes, so an owner that ends calls _remove. */
+static inline void loop_timer_clear(struct loop_timer *timer)
+{
+    timer->due_ns = 0;
+}
+void loop_timer_remove(struct loop *loop, struct loop_timer *timer);
+
+/* Runs release(deferred) at the end of this turn. */
+void loop_defer(struct loop *loop, struct loop_deferred *deferred);
+
+/* Runs call->fn on the loop's thread in its next turn. Threads: any. */
+void loop_post(struct loop *loop, struct loop_call *call);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The compiled configuration that workers read: immutable but for each worker's own corner, built on the
+ * control thread and handed to every worker through a mailbox. A snapshot lives until the last worker has
+ * finished the last exchange that began under it. Everything that can be computed before a request comes is
+ * computed here. */
+#ifndef ISOBAR_PROXY_SNAPSHOT_H
+#define ISOBAR_PROXY_SNAPSHOT_H
+
+#include "balance/method.h"
+#include "config/model.h"
+#include "core/diag.h"
+#include "proxy/forwarded.h"
+#include "proxy/route.h"
+#include "upstream/backend.h"
+
+/* A worker's moving state of one group under one snapshot: only that worker touches it. */
+struct snap_group_worker {
+    uint32_t epoch_seen; /* of the runtime; differs: look at the targets' health again */
+    uint32_t n_usable;
+    struct balance_state *state;
+    uint64_t *eligible; /* bitmap of primary (or, when none is usable, backup) targets that may take work */
+    uint64_t *attempt;  /* bitmap for a retry: eligible without those tried */
+} ISO_CACHE_ALIGN;
+
+struct snap_group {
+    const struct config_target_group *config; /* borrows from the snapshot's config */
+    struct group_runtime *runtime;            /* shared (counted) */
+    struct backend **targets; /* [n_targets]; shared (counted); same indexes as the config's */
+    uint32_t n_targets;
+    struct balance_pool pool;
+    const struct balance_method *method;
+    struct balance_table *table;
+    struct snap_group_worker *workers; /* [n_workers] */
+};
+
+struct snap_listener {
+    const struct config_listener *config;
+    struct listener_runtime *runtime; /* shared (counted) */
+    struct route_table *routes;
+};
+
+struct snapshot {
+    struct config *config; /* owns */
+    struct arena arena;    /* owns what is compiled */
+    uint64_t version;      /* counts up with every snapshot */
+    uint32_t n_workers;
+    struct forwarded_trust trust;
+    struct snap_listener *listeners;
+    uint32_t n_listeners;
+    struct snap_group *groups; /* same indexes as config->target_groups */
+    uint32_t n_groups;
+    /* any thread: atomic, acq_rel. Held by: the control thread for the current one, each worker, the health
+     * thread */
+    _Atomic uint32_t refs;
+    struct snapshot *next; /* control thread: list of those not freed yet */
+};
+
+/* Compiles `*config` (taken over on success only). New listeners are bound here, so that an address in use
+ * fails before anything changes; on failure nothing changed and `diag` says why. Threads: control. */
+iso_err snapshot_build(struct config **config, struct registry *registry, uint32_t n_workers,
+                       uint64_t version, struct snapshot **out, struct iso_diag *diag) ISO_MUST_USE;
+
+static inline void snapshot_ref(struct snapshot *snapshot)
+{
+    atomic_fetch_add_explicit(&snapshot->refs, 1, memory_order_relaxed);
+}
+
+/* Gives one reference back; whoever gives the last one back leaves the snapshot to snapshot_free() on the
+ * control thread, which finds it by refs == 0. Threads: any. */
+static inline void snapshot_unref(struct snapshot *snapshot)
+{
+    atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel);
+}
+
+/* Threads: control; refs must be 0. */
+void snapshot_free(struct snapshot *snapshot, struct registry *registry);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What outlives a snapshot: a target's runtime (counters, health, idle connections), a group's and a
+ * listener's. The registry, on the control thread, finds each by a stable name, so that a reload keeps
+ * counters, health and connections of everything that did not change (E5). Snapshots hold counted references;
+ * an object that no snapshot names any more is freed with the last one that did. */
+#ifndef ISOBAR_UPSTREAM_BACKEND_H
+#define ISOBAR_UPSTREAM_BACKEND_H
+
+#include "core/list.h"
+#include "core/slice.h"
+#include "health/status.h"
+#include "net/addr.h"
+#include "observe/counters.h"
+
+/* One worker's part of a backend: only that worker writes here. */
+struct backend_worker {
+    struct target_counters counters;
+    struct list idle; /* of upstream connections, most recently used first; the worker's */
+    uint32_t n_idle;
+    bool is_initialised;
+} ISO_CACHE_ALIGN;
+
+struct backend {
+    /* set once before publishing */
+    char *group_name, *name; /* owns; name is the endpoint: "10.0.0.1:80", "unix:/run/x" */
+    struct net_addr addr;
+    uint32_t n_workers;
+    struct backend_worker *workers; /* owns; [n_workers] */
+
+    /* any thread: atomic, relaxed; a line of their own */
+    struct {
+        _Atomic uint32_t in_flight;   /* requests being worked on, over all workers */
+        _Atomic uint32_t connections; /* open or opening, over all workers, idle ones included */
+    } ISO_CACHE_ALIGN;
+    struct health_status health ISO_CACHE_ALIGN;
+
+    /* control thread only */
+    uint32_t refs;
+    struct list node; /* in the registry */
+};
+
+/* What a target group keeps beyond snapshots. */
+struct group_runtime {
+    char *name; /* owns */
+    uint32_t n_workers;
+    struct group_counters *workers; /* owns; [n_workers] */
+    struct {
+        _Atomic uint32_t epoch;   /* raised whenever a target's usability changed; release after the change */
+        _Atomic uint32_t pending; /* requests waiting for a connection, over all workers */
+    } ISO_CACHE_ALIGN;
+    uint32_t refs; /* control thread only */
+    struct list node;
+};
+
+/* What a listener keeps beyond snapshots: its sockets, one per worker, and counters. */
+struct listener_runtime {
+    char *name;     /* owns; the configured name, label of the metrics */
+    char *endpoint; /* owns; identity: "0.0.0.0:80" */
+    struct net_addr addr;
+    uint32_t n_workers;
+    struct listener_counters *workers; /* owns; [n_workers] */
+    int *fds;                          /* owns; bound sockets, one per worker; a worker takes its own over */
+    struct {
+        _Atomic uint32_t connections; /* open over all workers, for limits.connections */
+    } ISO_CACHE_ALIGN;
+    uint32_t refs; /* control thread only */
+    struct list node;
+};
+
+struct registry; /* control thread only */
+
+struct registry *registry_new(uint32_t n_workers);
+void registry_free(struct registry *registry);
+
+/* Found by name or made; the caller owns one reference. Threads: control. */
+struct backend *registry_backend(struct registry *registry, struct slice group, struct slice name,
+                                 const struct net_addr *addr, struct group_runtime *runtime);
+struct group_runtime *registry_group(struct registry *registry, struct slice name);
+/* Binds the sockets when the listener is new; NULL and `*why` (errno) when that fails. */
+struct listener_runtime *registry_listener(struct registry *registry, struct slice name,
+                                           struct slice endpoint, const struct net_addr *addr, int *why);
+void registry_backend_unref(struct registry *registry, struct backend **backend);
+void registry_group_unref(struct registry *registry, struct group_runtime **group);
+void registry_listener_unref(struct registry *registry, struct listener_runtime **listener);
+
+#endif
