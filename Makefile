@@ -1,13 +1,51 @@
 # Thin: every target is a call of Meson or of one script. `./run` and `./test` install what is missing first.
 BUILD ?= build
+PYTHON := /usr/bin/python3
+# The sanitized builds; the second compiler gets its turn with ThreadSanitizer.
+ASAN_SETUP := -Dbuildtype=debug -Doptimization=1 -Db_sanitize=address,undefined
+TSAN_SETUP := -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread -Db_lundef=false
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) --quiet
 
 $(BUILD)/build.ninja:
 	@meson setup $(BUILD) -Dbuildtype=release -Doptimization=2
 
-fmt:
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+# Unit tests and the fuzzers' corpora, then the tests on real processes.
+test: all
+	@tools/run-tests $(BUILD)
 
-.PHONY: all fmt
+asan:
+	@test -f build-asan/build.ninja || meson setup build-asan $(ASAN_SETUP)
+	@$(MAKE) -s test BUILD=build-asan
+
+tsan:
+	@test -f build-tsan/build.ninja || CC=clang meson setup build-tsan $(TSAN_SETUP)
+	@$(MAKE) -s test BUILD=build-tsan
+
+# Fuzzes each target for FUZZ_SECONDS; findings and grown corpora stay in build-fuzz.
+FUZZ_SECONDS ?= 60
+fuzz:
+	@tools/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+fmt:
+	@find src tests bench -name '*.[ch]' | xargs clang-format -i
+
+lint:
+	@tools/lint
+
+check-deps:
+	@$(PYTHON) tools/check-deps
+
+bench: all
+	@tools/install-packages bench
+	@bench/run $(BUILD)
+
+conformance: all
+	@tools/install-packages conformance
+	@tests/conformance/run $(BUILD)/src/cli/isobar
+
+clean:
+	@rm -rf build build-asan build-tsan build-fuzz
+
+.PHONY: all test asan tsan fuzz fmt lint check-deps bench conformance clean
