@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control thread: one loop that takes signals, serves the admin listener and runs whatever changes the
+ * process (a reload, the shutdown). It is the thread that calls control_run(), normally the main one. What
+ * the pages show comes from a control_view that the owner keeps current; workers are never asked, only their
+ * counters are read (G6).
+ *
+ *     struct control_view view = {.version = "0.1.0", ...};
+ *     control_open(&callbacks, &view, &control);     before any other thread: it blocks the signals it takes
+ *     control_listen(control, &config->admin, &diag);
+ *     ... health_start(), workers ...
+ *     control_run(control);                           until control_stop()
+ *     control_close(&control);
+ */
+#ifndef ISOBAR_CONTROL_CONTROL_H
+#define ISOBAR_CONTROL_CONTROL_H
+
+#include "config/model.h"
+#include "core/diag.h"
+#include "core/err.h"
+#include "net/loop.h"
+#include "observe/accesslog.h"
+#include "observe/counters.h"
+#include "proxy/snapshot.h"
+
+#include <pthread.h>
+
+struct control;
+
+/* Called on the control thread, one at a time. None may be NULL. */
+struct control_callbacks {
+    void *owner;                      /* borrows; first argument of each */
+    void (*on_reload)(void *owner);   /* SIGHUP */
+    void (*on_shutdown)(void *owner); /* SIGTERM or SIGINT; once for each that arrives */
+    void (*on_reopen)(void *owner);   /* SIGUSR1: open the access log again by its name */
+};
+
+struct control_worker {
+    const struct worker_counters *counters; /* borrows */
+    pthread_t thread;                       /* not joined while it is listed here */
+};
+
+/* What the pages show. The owner fills it and changes it on the control thread only; every
+ * pointer stays valid until it is replaced here. A zeroed view is a process that has just begun. */
+struct control_view {
+    const char *version;                  /* of the build: "0.1.0" */
+    const struct snapshot *snapshot;      /* the current one; NULL: none yet */
+    const struct control_worker *workers; /* [n_workers]; same indexes as in every counters array */
+    uint32_t n_workers;
+    const struct accesslog *accesslog; /* NULL: off */
+    bool is_shutting_down;             /* lame duck: /healthz answers 503 from now on (E3) */
+    struct {
+        uint64_t succeeded, failed; /* reloads, the first load not counted */
+        uint64_t succeeded_wall_ns; /* when the current configuration came into force */
+        bool last_failed;
+    } reload;
+};
+
+/* Makes the loop, blocks SIGHUP SIGTERM SIGINT SIGUSR1 for the calling thread and those it will start, and
+ * ignores SIGPIPE. Copies `callbacks`; borrows `view` until control_close(). Threads: main, before others. */
+iso_err control_open(const struct control_callbacks *callbacks, const struct control_view *view,
+                     struct control **out) ISO_MUST_USE;
+
+/* Serves the admin pages at `endpoint` from now on. The same endpoint again changes nothing; another is bound
+ * first and only then the old one closed, so that a failure (diagnosed at "/admin/listen") leaves it as it
+ * was. endpoint->text.ptr NULL: no admin listener. Threads: control, or before control_run(). */
+iso_err control_listen(struct control *control, const struct config_endpoint *endpoint,
+                       struct iso_diag *diag) ISO_MUST_USE;
+/* Where it listens, with the port that the kernel chose: "127.0.0.1:8443"; "" without a listener. */
+const char *control_endpoint(const struct control *control);
+
+/* Turns until control_stop(). */
+void control_run(struct control *control);
+/* control_run() returns after this turn. Threads: control; others use loop_post() on control_loop(). */
+void control_stop(struct control *control);
+/* For timers, descriptors and loop_post() of the owner. */
+struct loop *control_loop(struct control *control);
+/* Closes the listener and all connections. Threads: the one that ran it. */
+void control_close(struct control **control);
+
+#endif

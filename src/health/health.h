@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Active health checks (D1, D3, D7): one thread with one loop probes every target and moves it through the
+ * states of states.def. It knows nothing of backends or groups: it is given what to probe and a health_status
+ * to write the outcome to. A probe that hangs costs a descriptor until its timeout and delays nobody.
+ *
+ * A new target is probed at once and again in quick succession, so that a good one is ACTIVE after some tens
+ * of milliseconds; a bad one is tried at growing distances until the normal interval is reached. After that
+ * the checks of a pool are spread over the interval by chance, so that they never align. */
+#ifndef ISOBAR_HEALTH_HEALTH_H
+#define ISOBAR_HEALTH_HEALTH_H
+
+#include "config/model.h"
+#include "core/err.h"
+#include "health/status.h"
+#include "net/addr.h"
+
+struct health;
+
+/* One target to watch. Everything but the status is copied during health_apply(). */
+struct health_spec {
+    struct slice group, name; /* together they identify a target */
+    struct net_addr addr;
+    const struct config_health_check *check;
+    struct health_status *status; /* shared; the health thread writes it until it is applied away */
+    bool enabled;                 /* false: DRAINING, and not probed */
+};
+
+/* Threads: control, after signals are blocked (the thread takes none). */
+iso_err health_start(struct health **out) ISO_MUST_USE;
+
+/* Replaces what is watched by specs[0..n), each (group, name) once. A target that was there keeps its state,
+ * and its schedule too when its check did not change. One that is gone is left DRAINING. A group without
+ * checks (type none) is ACTIVE and a disabled target DRAINING when this returns. Also when this returns,
+ * statuses that are not in the new set are no longer touched, so that they may be freed. Threads: control;
+ * waits for the health thread, some tens of microseconds. */
+void health_apply(struct health *health, const struct health_spec *specs, uint32_t n);
+
+/* Waits until every target is past its first checks (ACTIVE, or failed once), at most `timeout_ms`; true when
+ * it is so. For a start or a reload that should not meet targets still unknown. Threads: control. */
+bool health_settle(struct health *health, uint32_t timeout_ms);
+
+/* Ends the thread and its probes. Threads: control. */
+void health_stop(struct health **health);
+
+#endif
