@@ -17,7 +17,6 @@ struct backend_worker {
     struct target_counters counters;
     struct list idle; /* of upstream connections, most recently used first; the worker's */
     uint32_t n_idle;
-    bool is_initialised;
 } ISO_CACHE_ALIGN;
 
 struct backend {

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One byte stream on a worker: a TCP or unix socket with its deadline and its queue of output that the socket
+ * did not take. Reading goes into the caller's buffer, writing straight to the socket; a buffer is attached
+ * only when the socket is full, and whoever feeds a connection stops feeding it while `out` is set
+ * (back-pressure), so that what is queued is bounded by one read. */
+#ifndef ISOBAR_NET_CONN_H
+#define ISOBAR_NET_CONN_H
+
+#include "core/buf.h"
+#include "net/loop.h"
+
+#include <sys/uio.h>
+
+enum conn_result {
+    CONN_OK,      /* bytes were read; or all were written */
+    CONN_BLOCKED, /* nothing to read now; or some bytes are queued */
+    CONN_EOF,     /* the peer has sent all it will */
+    CONN_FAILED,  /* reset or another error: the connection is of no more use */
+};
+
+struct conn {
+    struct loop_io io;
+    struct loop_timer timer; /* one deadline; who owns the connection says what it means */
+    struct buf *out;         /* owns; queued output, NULL when there is none */
+    bool can_read;           /* bytes, an end or an error may be waiting */
+    bool saw_hangup;         /* the kernel told of FIN or RST: read until it shows */
+    bool saw_eof;            /* read returned the end */
+    bool is_connecting;      /* output is queued until the handshake is done */
+    bool shut_when_sent;     /* send FIN once the queue is empty */
+    bool is_shut;            /* FIN was sent */
+};
+
+/* `fd` is non-blocking and becomes the connection's. */
+void conn_init(struct conn *conn, int fd, loop_io_fn *on_ready, loop_timer_fn *on_due);
+/* Closes the socket, drops queued output and the timer. The memory is the caller's to defer. */
+void conn_close(struct conn *conn, struct loop *loop, struct buf_pool *bufs);
+
+/* Notes what epoll said. To be called first by every on_ready. */
+void conn_note_events(struct conn *conn, uint32_t events);
+
+/* Reads at most `cap` bytes. A short read counts as drained, so that no read ends in EAGAIN: a later byte
+ * makes a new edge. `*n` is written with CONN_OK only. */
+enum conn_result conn_read(struct conn *conn, char *data, size_t cap, size_t *n);
+/* Writes all pieces or queues the rest. CONN_FAILED also when no buffer could be had. */
+enum conn_result conn_write(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n);
+/* Writes what is queued; CONN_OK when nothing is left. */
+enum conn_result conn_flush(struct conn *conn, struct buf_pool *bufs);
+/* Ends our sending side, after what is queued. */
+void conn_shut(struct conn *conn);
+
+#endif

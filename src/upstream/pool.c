@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "upstream/pool.h"
+
+#include "core/clock.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Below this the kernel has had no time to tell us of a close that we would not see in the same turn. */
+static const uint64_t PROBE_AFTER_IDLE_NS = 20 * NS_PER_MS;
+
+void pool_init(struct pool *pool, struct loop *loop, struct buf_pool *bufs, uint32_t worker)
+{
+    *pool = (struct pool){.loop = loop, .bufs = bufs, .worker = worker};
+    slab_init(&pool->slab, sizeof(struct upstream));
+}
+
+void pool_fini(struct pool *pool)
+{
+    slab_fini(&pool->slab);
+}
+
+static struct backend_worker *mine(struct upstream *upstream)
+{
+    return &upstream->backend->workers[upstream->pool->worker];
+}
+
+/* Anything that an idle connection says ends it: a close, or bytes that nobody asked for. */
+static void idle_ready(struct loop *loop, struct loop_io *io, uint32_t events)
+{
+    struct upstream *upstream = container_of(io, struct upstream, conn.io);
+    conn_note_events(&upstream->conn, events);
+    if (upstream->conn.can_read)
+        pool_close(upstream->pool, &upstream);
+}
+
+static void idle_due(struct loop *loop, struct loop_timer *timer)
+{
+    struct upstream *upstream = container_of(timer, struct upstream, conn.timer);
+    pool_close(upstream->pool, &upstream);
+}
+
+static void leave_idle(struct upstream *upstream)
+{
+    list_remove(&upstream->node);
+    mine(upstream)->n_idle--;
+    gauge_add(&mine(upstream)->counters.idle_connections, -1);
+    loop_timer_clear(&upstream->conn.timer);
+}
+
+static bool peer_has_closed(struct upstream *upstream)
+{
+    char byte;
+    ssize_t n = recv(upstream->conn.io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return !(n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+}
+
+struct upstream *pool_take(struct pool *pool, struct backend *backend, bool must_be_fresh)
+{
+    struct list *idle = &backend->workers[pool->worker].idle;
+    while (!list_is_empty(idle)) {
+        struct upstream *upstream = container_of(idle->next, struct upstream, node);
+        if (must_be_fresh && pool->loop->now_ns - upstream->idle_since_ns > PROBE_AFTER_IDLE_NS &&
+            peer_has_closed(upstream)) {
+            pool_close(pool, &upstream);
+            continue;
+        }
+        leave_idle(upstream);
+        counter_add(&mine(upstream)->counters.pool_hits, 1);
+        upstream->uses++;
+        return upstream;
+    }
+    return NULL;
+}
+
+static bool reserve(struct backend *backend, uint32_t limit)
+{
+    uint32_t before = atomic_fetch_add_explicit(&backend->connections, 1, memory_order_relaxed);
+    if (limit == 0 || before < limit)
+        return true;
+    atomic_fetch_sub_explicit(&backend->connections, 1, memory_order_relaxed);
+    return false;
+}
+
+static int open_socket(const struct net_addr *addr)
+{
+    static const int on = 1;
+    int fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (addr->sa.sa_family != AF_UNIX && (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+                                          setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0))
+        goto fail;
+    if (connect(fd, &addr->sa, addr->len) < 0 && errno != EINPROGRESS)
+        goto fail;
+    return fd;
+fail:;
+    int err = errno;
+    close(fd);
+    errno = err;
+    return -1;
+}
+
+enum pool_open_result pool_open(struct pool *pool, struct backend *backend, uint32_t limit,
+                                struct upstream **out)
+{
+    struct upstream *upstream = NULL;
+    if (!reserve(backend, limit))
+        return POOL_OPEN_FULL;
+    int fd = open_socket(&backend->addr);
+    if (fd < 0)
+        goto fail;
+    upstream = slab_try_take(&pool->slab);
+    if (!upstream) {
+        close(fd);
+        errno = ENOMEM;
+        goto fail;
+    }
+    *upstream = (struct upstream){.pool = pool, .backend = backend, .uses = 1};
+    conn_init(&upstream->conn, fd, idle_ready, idle_due);
+    upstream->conn.is_connecting = backend->addr.sa.sa_family != AF_UNIX;
+    upstream->conn.can_read = false;
+    list_init(&upstream->node);
+    if (loop_arm(pool->loop, &upstream->conn.io)) {
+        int err = errno;
+        loop_close(pool->loop, &upstream->conn.io);
+        slab_give(&pool->slab, upstream);
+        errno = err;
+        goto fail;
+    }
+    counter_add(&mine(upstream)->counters.connects, 1);
+    gauge_add(&mine(upstream)->counters.open_connections, 1);
+    *out = upstream;
+    return POOL_OPEN_STARTED;
+fail:
+    atomic_fetch_sub_explicit(&backend->connections, 1, memory_order_relaxed);
+    return POOL_OPEN_FAILED;
+}
+
+void pool_give(struct pool *pool, struct upstream **given, uint32_t idle_ms)
+{
+    struct upstream *upstream = *given;
+    *given = NULL;
+    iso_assert(!upstream->conn.out && !upstream->in && list_is_empty(&upstream->node));
+    upstream->owner = NULL;
+    upstream->conn.io.on_ready = idle_ready;
+    upstream->conn.timer.on_due = idle_due;
+    upstream->idle_since_ns = pool->loop->now_ns;
+    loop_timer_set(pool->loop, &upstream->conn.timer, pool->loop->now_ns + idle_ms * NS_PER_MS);
+    list_push_front(&mine(upstream)->idle, &upstream->node);
+    mine(upstream)->n_idle++;
+    gauge_add(&mine(upstream)->counters.idle_connections, 1);
+}
+
+static void release(struct loop *loop, struct loop_deferred *deferred)
+{
+    struct upstream *upstream = container_of(deferred, struct upstream, deferred);
+    slab_give(&upstream->pool->slab, upstream);
+}
+
+void pool_close(struct pool *pool, struct upstream **given)
+{
+    struct upstream *upstream = *given;
+    *given = NULL;
+    if (!list_is_empty(&upstream->node))
+        leave_idle(upstream);
+    gauge_add(&mine(upstream)->counters.open_connections, -1);
+    atomic_fetch_sub_explicit(&upstream->backend->connections, 1, memory_order_relaxed);
+    conn_close(&upstream->conn, pool->loop, pool->bufs);
+    buf_give(pool->bufs, &upstream->in);
+    upstream->owner = NULL;
+    upstream->deferred.release = release;
+    loop_defer(pool->loop, &upstream->deferred);
+}
+
+void pool_retire(struct pool *pool, struct backend *backend)
+{
+    struct list *idle = &backend->workers[pool->worker].idle;
+    while (!list_is_empty(idle)) {
+        struct upstream *upstream = container_of(idle->next, struct upstream, node);
+        pool_close(pool, &upstream);
+    }
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections to backends, one pool per worker, so that a request can reuse one without a lock. A connection
+ * is in exactly one place: lent to an exchange, which owns it and gets its events, or idle here, where the
+ * pool owns it, watches for the peer's close and ends it when it has been idle too long. The most recently
+ * used is lent first, so that the cold end of the list ages out. */
+#ifndef ISOBAR_UPSTREAM_POOL_H
+#define ISOBAR_UPSTREAM_POOL_H
+
+#include "core/slab.h"
+#include "net/conn.h"
+#include "upstream/backend.h"
+
+struct pool {
+    struct loop *loop;     /* borrows: the worker's */
+    struct buf_pool *bufs; /* borrows: the worker's */
+    uint32_t worker;
+    struct slab slab; /* of struct upstream */
+};
+
+struct upstream {
+    struct conn conn;
+    struct pool *pool;       /* borrows: the worker's */
+    struct backend *backend; /* shared: the snapshots that name it outlive its connections */
+    void *owner;             /* the exchange it is lent to; NULL: idle */
+    struct buf *in;          /* owns: the beginning of an answer's head */
+    uint64_t idle_since_ns;
+    uint32_t uses;    /* requests sent on it */
+    struct list node; /* while idle: in backend->workers[worker].idle */
+    struct loop_deferred deferred;
+};
+
+void pool_init(struct pool *pool, struct loop *loop, struct buf_pool *bufs, uint32_t worker);
+/* Every connection must have been closed. */
+void pool_fini(struct pool *pool);
+
+/* The idle connection used last, or NULL; lent to the caller until pool_give() or pool_close(). With
+ * `must_be_fresh` (the request cannot be replayed) one that has been idle for a while is asked whether its
+ * peer has closed it. Source: A1; RFC 9112 9.3. */
+struct upstream *pool_take(struct pool *pool, struct backend *backend, bool must_be_fresh);
+
+enum pool_open_result {
+    POOL_OPEN_STARTED, /* *upstream is connecting (or connected: a unix socket) */
+    POOL_OPEN_FULL,    /* `limit` connections exist already */
+    POOL_OPEN_FAILED,  /* the system refused; errno says why */
+};
+/* Opens a new one, lent to the caller. `limit` counts over all workers; 0: none. Output may be written at
+ * once: it is queued until the handshake is done. */
+enum pool_open_result pool_open(struct pool *pool, struct backend *backend, uint32_t limit,
+                                struct upstream **upstream);
+
+/* Returns a connection that is between two exchanges; it is closed after idle_ms without use. Takes
+ * *upstream. */
+void pool_give(struct pool *pool, struct upstream **upstream, uint32_t idle_ms);
+/* Takes *upstream. */
+void pool_close(struct pool *pool, struct upstream **upstream);
+/* Closes this worker's idle connections to a backend. Threads: the worker. */
+void pool_retire(struct pool *pool, struct backend *backend);
+
+#endif
