@@ -74,13 +74,18 @@ struct http_message {
     uint8_t framing; /* enum http_framing */
     bool keep_alive; /* the sender lets its connection live on after this message */
     bool expect_continue;
-    bool upgrade;     /* Connection lists upgrade and there is an Upgrade field (or it is a 101) */
-    bool te_trailers; /* TE lists trailers */
-    bool has_length;  /* Content-Length was given, also where there is no body (HEAD, 304) */
-    uint64_t content_length;
+    bool upgrade; /* the Upgrade field is passed on, with Connection: upgrade; a 101 without it is refused */
+    bool te_trailers;                 /* TE lists trailers */
+    bool has_length;                  /* Content-Length was given, also where there is no body (HEAD, 304) */
+    uint64_t content_length;          /* at most INT64_MAX */
     struct slice method_text, target; /* as received */
-    struct slice scheme, authority;   /* of an absolute-form target, else authority is the Host value */
-    struct slice path, query;         /* of the target; query without '?', ptr NULL when there is none */
+    /* Of an absolute-form target (RFC 9112 3.2.2), else scheme is empty and authority the Host value, empty
+     * when HTTP/1.0 left it out. A Host field that differs from the target is dropped: whoever writes the
+     * message out sends Host from `authority` when no Host field is kept. */
+    struct slice scheme, authority;
+    /* Of the target: "*" or begins with '/', also where an absolute form had no path; what is sent on is path
+     * and query. The query is without '?', its ptr NULL when there is none. */
+    struct slice path, query;
     struct slice reason;
     uint32_t n_fields;
     struct http_field fields[HTTP_FIELDS_MAX]; /* last: the rest stays in few cache lines */
@@ -116,9 +121,12 @@ void http_message_drop_name(struct http_message *msg, struct slice name);
 
 /* Decides the framing and the connection's fate from the fields, fills framing, content_length, has_length,
  * keep_alive, expect_continue, upgrade and te_trailers, and marks as dropped: every hop-by-hop field, those
- * that Connection lists (never Host, Content-Length or the fields we add ourselves), and the framing fields.
+ * that Connection lists (never Host, Content-Length or the fields we add ourselves), the framing fields, and
+ * fields that a backend may take for one of those once '_' is read as '-'. Upgrade stays only with `upgrade`:
+ * a request has no body then, and h2c is offered in neither direction. Expect stays only with
+ * `expect_continue`, which needs HTTP/1.1 and a body. To be called once per message: it drops what it reads.
  * `request_method` is that of the request for a response, the message's own otherwise. Source: RFC
- * 9110 7.6.1, 8.6; RFC 9112 6.1 to 6.3, 9.3; cases C-001 C-002 C-037. */
+ * 9110 7.6.1, 7.8, 8.6, 10.1.1; RFC 9112 6.1 to 6.3, 9.3; cases C-001 C-002 C-021 C-025 C-027 C-028 C-037. */
 enum http_reject http_framing_decide(struct http_message *msg, enum http_method request_method);
 
 unsigned http_reject_status(enum http_reject why);
@@ -127,10 +135,13 @@ const char *http_reject_text(enum http_reject why);
 /* "OK" for 200; "" for an unknown status. Source: RFC 9110 15 and the IANA registry. */
 const char *http_status_reason(unsigned status);
 
-/* The value of a cookie in a Cookie field's value, or of a parameter in a query; false when absent. */
+/* The value of a cookie in a Cookie field's value, or of a parameter in a query; false when absent. Names are
+ * compared byte by byte, the first match counts, and a name without '=' has an empty value. */
 bool http_cookie_find(struct slice cookies, struct slice name, struct slice *value);
 bool http_query_find(struct slice query, struct slice name, struct slice *value);
-/* Is a Host value: RFC 3986 host with an optional port of 1 to 65535? `*host` is without the port. */
+/* Is a Host value: RFC 3986 host with an optional port of 1 to 65535? `*host` is without the port but with
+ * the brackets of an IPv6 address; `*port` is 0 when there is none. Refused though in the grammar: an empty
+ * host, a comma, IPvFuture. Written only on success. */
 bool http_host_parse(struct slice value, struct slice *host, uint16_t *port);
 
 #endif

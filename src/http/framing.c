@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a message ends and what happens to its connection, decided once from the fields. Two walks: the first
+ * reads what the fields say, then the decision is taken, then only if Connection names further fields a
+ * second walk drops those. Whatever two recipients could read differently is refused here, whichever side
+ * sent it; what is not refused is written out again from the decision alone, never from the bytes received
+ * (A1; RFC 9112 6 and 9.3; RFC 9110 7.6.1). */
+#include "http/message.h"
+#include "http/names.h"
+
+/* More options than this in Connection are refused: each is compared with every field, so the product must
+ * stay small. Real messages have one to three. */
+enum { LISTED_MAX = 32 };
+
+struct facts {
+    uint32_t n_lengths, n_codings, n_expects, n_upgrades;
+    struct slice length, coding, expect; /* the first of each; borrow from the message */
+    bool lengths_differ;
+    bool close, keep_alive, lists_upgrade; /* options of Connection */
+    bool offers_h2c;                       /* in Upgrade */
+    bool te_trailers;
+    uint32_t n_listed;
+    struct slice listed[LISTED_MAX]; /* further options of Connection */
+};
+
+/* The next element of a comma-separated list, trimmed; empty elements are passed over (RFC 9110 5.6.1). */
+static bool next_element(struct slice *list, struct slice *element)
+{
+    while (slice_next(list, ',', element)) {
+        *element = slice_trim(*element);
+        if (element->len)
+            return true;
+    }
+    return false;
+}
+
+static enum http_reject read_connection(struct facts *facts, struct slice list)
+{
+    struct slice option;
+    while (next_element(&list, &option)) {
+        if (slice_caseeq(option, SLICE("close")))
+            facts->close = true;
+        else if (slice_caseeq(option, SLICE("keep-alive")))
+            facts->keep_alive = true;
+        else if (slice_caseeq(option, SLICE("upgrade")))
+            facts->lists_upgrade = true;
+        else if (facts->n_listed == LISTED_MAX)
+            return HTTP_REJECT_BAD_FIELD;
+        else
+            facts->listed[facts->n_listed++] = option;
+    }
+    return HTTP_REJECT_NONE;
+}
+
+static void read_upgrade(struct facts *facts, struct slice list)
+{
+    struct slice protocol;
+    facts->n_upgrades++;
+    while (next_element(&list, &protocol)) {
+        protocol.len = slice_find(protocol, '/');
+        /* Never passed on: an h2c connection behind us would be one whose requests we do not see (C-028). */
+        if (slice_caseeq(protocol, SLICE("h2c")))
+            facts->offers_h2c = true;
+    }
+}
+
+static void read_te(struct facts *facts, struct slice list)
+{
+    struct slice coding;
+    while (next_element(&list, &coding))
+        if (slice_caseeq(coding, SLICE("trailers")))
+            facts->te_trailers = true;
+}
+
+/* Fields that a backend behind CGI, WSGI or the like would take for one that we decide or write ourselves. */
+static bool is_dangerous_lookalike(struct slice name)
+{
+    switch (http_field_lookalike(name)) {
+    case HTTP_FIELD_CONTENT_LENGTH:
+    case HTTP_FIELD_TRANSFER_ENCODING:
+    case HTTP_FIELD_X_FORWARDED_FOR:
+    case HTTP_FIELD_X_FORWARDED_HOST:
+    case HTTP_FIELD_X_FORWARDED_PORT:
+    case HTTP_FIELD_X_FORWARDED_PROTO:
+    case HTTP_FIELD_X_REAL_IP:
+    case HTTP_FIELD_X_REQUEST_ID:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Reads what matters out of the fields and drops those that never pass. */
+static enum http_reject read_fields(struct http_message *msg, struct facts *facts)
+{
+    for (uint32_t i = 0; i < msg->n_fields; i++) {
+        struct http_field *f = &msg->fields[i];
+        struct slice value = http_field_value(f);
+        enum http_reject why;
+        if (f->flags & HTTP_FIELD_DROP)
+            continue;
+        switch (f->id) {
+        case HTTP_FIELD_OTHER:
+            if (is_dangerous_lookalike(http_field_name(f)))
+                f->flags |= HTTP_FIELD_DROP;
+            break;
+        case HTTP_FIELD_CONTENT_LENGTH:
+            if (facts->n_lengths++ == 0)
+                facts->length = value;
+            else if (!slice_eq(facts->length, value))
+                facts->lengths_differ = true;
+            f->flags |= HTTP_FIELD_DROP;
+            break;
+        case HTTP_FIELD_TRANSFER_ENCODING:
+            if (facts->n_codings++ == 0)
+                facts->coding = value;
+            f->flags |= HTTP_FIELD_DROP;
+            break;
+        case HTTP_FIELD_CONNECTION:
+            if ((why = read_connection(facts, value)))
+                return why;
+            f->flags |= HTTP_FIELD_DROP;
+            break;
+        case HTTP_FIELD_UPGRADE:
+            read_upgrade(facts, value);
+            break;
+        case HTTP_FIELD_TE:
+            read_te(facts, value);
+            f->flags |= HTTP_FIELD_DROP;
+            break;
+        case HTTP_FIELD_EXPECT:
+            if (facts->n_expects++ == 0)
+                facts->expect = value;
+            break;
+        case HTTP_FIELD_KEEP_ALIVE:
+        case HTTP_FIELD_PROXY_CONNECTION:
+        case HTTP_FIELD_HTTP2_SETTINGS:
+            f->flags |= HTTP_FIELD_DROP;
+            break;
+        default:
+            break;
+        }
+    }
+    return HTTP_REJECT_NONE;
+}
+
+static bool is_token(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        if ((unsigned)(ascii_lower(c) - 'a') >= 26 && (unsigned)(c - '0') >= 10 &&
+            !(c && strchr("!#$%&'*+-.^_`|~", c)))
+            return false;
+    }
+    return s.len > 0;
+}
+
+/* Is Transfer-Encoding one "chunked"? Otherwise only a clean list of other codings that ends in chunked is
+ * merely unknown to us: its end could be found, its content not be decoded (RFC 9112 6.1 asks for 501). */
+static enum http_reject check_coding(const struct http_message *msg, const struct facts *facts)
+{
+    struct slice list = facts->coding, coding;
+    if (msg->version_minor == 0 || facts->n_codings > 1)
+        return HTTP_REJECT_BAD_CODING;
+    if (slice_caseeq(list, SLICE("chunked")))
+        return HTTP_REJECT_NONE;
+    bool ends_chunked = false;
+    while (slice_next(&list, ',', &coding)) {
+        coding = slice_trim(coding);
+        if (ends_chunked || !is_token(coding))
+            return HTTP_REJECT_BAD_CODING;
+        ends_chunked = slice_caseeq(coding, SLICE("chunked"));
+    }
+    return ends_chunked ? HTTP_REJECT_CODING_UNKNOWN : HTTP_REJECT_BAD_CODING;
+}
+
+static enum http_reject set_length(struct http_message *msg, struct slice digits)
+{
+    uint64_t length;
+    /* One bit is left free so that sums of lengths and offsets cannot wrap. */
+    if (!slice_u64(digits, &length) || length > INT64_MAX)
+        return HTTP_REJECT_BAD_LENGTH;
+    msg->content_length = length;
+    msg->has_length = true;
+    return HTTP_REJECT_NONE;
+}
+
+static enum http_reject request_framing(struct http_message *msg, const struct facts *facts)
+{
+    if (facts->n_codings) {
+        if (facts->n_lengths)
+            return HTTP_REJECT_LENGTH_AND_CODING;
+        msg->framing = HTTP_BODY_CHUNKED;
+        return check_coding(msg, facts);
+    }
+    if (facts->n_lengths == 0) {
+        msg->framing = HTTP_BODY_NONE;
+        return HTTP_REJECT_NONE;
+    }
+    if (facts->n_lengths > 1)
+        return HTTP_REJECT_BAD_LENGTH;
+    msg->framing = HTTP_BODY_LENGTH;
+    return set_length(msg, facts->length);
+}
+
+/* A backend may repeat its length; RFC 9110 8.6 lets a recipient read "7, 7" as 7. */
+static enum http_reject response_length(struct http_message *msg, const struct facts *facts)
+{
+    struct slice list = facts->length, first, next;
+    if (facts->lengths_differ || !slice_next(&list, ',', &first))
+        return HTTP_REJECT_BAD_LENGTH;
+    first = slice_trim(first);
+    while (slice_next(&list, ',', &next))
+        if (!slice_eq(first, slice_trim(next)))
+            return HTTP_REJECT_BAD_LENGTH;
+    return set_length(msg, first);
+}
+
+static enum http_reject response_framing(struct http_message *msg, const struct facts *facts,
+                                         enum http_method request_method)
+{
+    msg->framing = HTTP_BODY_NONE;
+    if (msg->status < 200 || msg->status == 204)
+        return HTTP_REJECT_NONE;
+    if (request_method == HTTP_HEAD || msg->status == 304) /* the length is that of another answer (C-025) */
+        return facts->n_lengths ? response_length(msg, facts) : HTTP_REJECT_NONE;
+    if (facts->n_codings) {
+        if (facts->n_lengths)
+            return HTTP_REJECT_LENGTH_AND_CODING;
+        msg->framing = HTTP_BODY_CHUNKED;
+        return check_coding(msg, facts);
+    }
+    if (facts->n_lengths) {
+        msg->framing = HTTP_BODY_LENGTH;
+        return response_length(msg, facts);
+    }
+    msg->framing = HTTP_BODY_UNTIL_CLOSE;
+    return HTTP_REJECT_NONE;
+}
+
+static bool has_body(const struct http_message *msg)
+{
+    return msg->framing != HTTP_BODY_NONE && (msg->framing != HTTP_BODY_LENGTH || msg->content_length > 0);
+}
+
+/* Expect means something only in HTTP/1.1 and before a body; elsewhere it is ignored, so it is not passed on
+ * either (RFC 9110 10.1.1; C-021). */
+static enum http_reject decide_expect(struct http_message *msg, const struct facts *facts)
+{
+    if (facts->n_expects == 0)
+        return HTTP_REJECT_NONE;
+    if (msg->version_minor == 0) {
+        http_message_drop(msg, HTTP_FIELD_EXPECT);
+        return HTTP_REJECT_NONE;
+    }
+    if (facts->n_expects > 1 || !slice_caseeq(facts->expect, SLICE("100-continue")))
+        return HTTP_REJECT_BAD_EXPECT;
+    msg->expect_continue = has_body(msg);
+    if (!msg->expect_continue)
+        http_message_drop(msg, HTTP_FIELD_EXPECT);
+    return HTTP_REJECT_NONE;
+}
+
+/* A request with a body may not change the protocol behind it: after the 101 the two ends would have to agree
+ * on where the body ended. */
+static void decide_upgrade(struct http_message *msg, const struct facts *facts)
+{
+    bool asked = facts->lists_upgrade || msg->status == 101;
+    msg->upgrade = facts->n_upgrades && asked && msg->version_minor > 0 && !facts->offers_h2c &&
+                   (msg->is_response || !has_body(msg));
+    if (facts->n_upgrades && !msg->upgrade)
+        http_message_drop(msg, HTTP_FIELD_UPGRADE);
+}
+
+/* Fields that Connection cannot remove: the proxy writes or extends them itself, and a client that could make
+ * it leave one out would speak to the backend in the proxy's name (C-037; CVE-2022-31813). */
+static bool is_protected(enum http_field_id id)
+{
+    switch (id) {
+    case HTTP_FIELD_HOST:
+    case HTTP_FIELD_CONTENT_LENGTH:
+    case HTTP_FIELD_FORWARDED:
+    case HTTP_FIELD_VIA:
+    case HTTP_FIELD_X_FORWARDED_FOR:
+    case HTTP_FIELD_X_FORWARDED_HOST:
+    case HTTP_FIELD_X_FORWARDED_PORT:
+    case HTTP_FIELD_X_FORWARDED_PROTO:
+    case HTTP_FIELD_X_REAL_IP:
+    case HTTP_FIELD_X_REQUEST_ID:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void drop_listed(struct http_message *msg, const struct facts *facts)
+{
+    for (uint32_t i = 0; i < facts->n_listed; i++)
+        if (!is_protected(http_field_lookup(facts->listed[i])))
+            http_message_drop_name(msg, facts->listed[i]);
+}
+
+enum http_reject http_framing_decide(struct http_message *msg, enum http_method request_method)
+{
+    struct facts facts;
+    memset(&facts, 0, offsetof(struct facts, listed));
+    enum http_reject why = read_fields(msg, &facts);
+    if (why)
+        return why;
+    why = msg->is_response ? response_framing(msg, &facts, request_method) : request_framing(msg, &facts);
+    if (why)
+        return why;
+    if (!msg->is_response && (why = decide_expect(msg, &facts)))
+        return why;
+    decide_upgrade(msg, &facts);
+    msg->te_trailers = facts.te_trailers;
+    msg->keep_alive =
+        !facts.close && (msg->version_minor > 0 || facts.keep_alive) && msg->framing != HTTP_BODY_UNTIL_CLOSE;
+    drop_listed(msg, &facts);
+    return HTTP_REJECT_NONE;
+}

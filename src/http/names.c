@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names to numbers: field names and methods. A field name is found by three of its properties (length, first
+ * and last byte), which separate nearly all known names, so that an unknown one costs a multiplication and
+ * one byte of a table. The table is filled from fields.def before main() runs and only read afterwards. */
+#include "http/message.h"
+#include "http/names.h"
+
+enum { NAME_MAX_BYTES = 24, SLOTS = 256 };
+
+struct known_name {
+    char text[NAME_MAX_BYTES]; /* lower case, padded with NUL */
+    uint8_t len;
+};
+
+static const struct known_name names[HTTP_FIELD_COUNT] = {
+#define FIELD(id, name) [HTTP_FIELD_##id] = {name, sizeof(name) - 1},
+#include "http/fields.def"
+#undef FIELD
+};
+
+#define FIELD(id, name)                                                                                      \
+    _Static_assert(sizeof(name) - 1 >= 2 && sizeof(name) - 1 <= NAME_MAX_BYTES, "see same_folded()");
+#include "http/fields.def"
+#undef FIELD
+_Static_assert(HTTP_FIELD_COUNT < SLOTS / 2, "the table stays sparse, and an id fits a byte");
+
+static uint8_t slots[SLOTS]; /* ids; 0 ends a probe */
+
+static inline uint32_t slot_of(const char *name, size_t len)
+{
+    uint32_t first = (unsigned char)name[0] | 0x20u, last = (unsigned char)name[len - 1] | 0x20u;
+    return (first * 7 + last * 49 + (uint32_t)len * 19) % SLOTS;
+}
+
+__attribute__((constructor)) static void fill_slots(void)
+{
+    for (unsigned id = 1; id < HTTP_FIELD_COUNT; id++) {
+        uint32_t at = slot_of(names[id].text, names[id].len);
+        while (slots[at])
+            at = (at + 1) % SLOTS;
+        slots[at] = (uint8_t)id;
+    }
+}
+
+#define DEFINE_SAME_FOLDED(bits)                                                                             \
+    static inline bool same##bits(const char *name, const char *known)                                       \
+    {                                                                                                        \
+        uint##bits##_t n, k, fold = (uint##bits##_t)0x2020202020202020u;                                     \
+        memcpy(&n, name, sizeof(n));                                                                         \
+        memcpy(&k, known, sizeof(k));                                                                        \
+        /* Only where the known byte is a letter (0x40 set) may the case bit differ. */                      \
+        fold &= (uint##bits##_t)(k >> 1);                                                                    \
+        return ((n ^ k) & (uint##bits##_t) ~fold) == 0;                                                      \
+    }
+DEFINE_SAME_FOLDED(16)
+DEFINE_SAME_FOLDED(32)
+DEFINE_SAME_FOLDED(64)
+
+/* Is `name` the known name but for case? Both have `len` bytes, 2 to NAME_MAX_BYTES. */
+static inline bool same_folded(const char *name, const char *known, size_t len)
+{
+    if (len >= 8) {
+        if (!same64(name, known) || !same64(name + len - 8, known + len - 8))
+            return false;
+        return len <= 16 || same64(name + 8, known + 8);
+    }
+    if (len >= 4)
+        return same32(name, known) && same32(name + len - 4, known + len - 4);
+    return same16(name, known) && same16(name + len - 2, known + len - 2);
+}
+
+enum http_field_id http_field_lookup(struct slice name)
+{
+    if (name.len < 2 || name.len > NAME_MAX_BYTES)
+        return HTTP_FIELD_OTHER;
+    for (uint32_t at = slot_of(name.ptr, name.len); slots[at]; at = (at + 1) % SLOTS) {
+        const struct known_name *known = &names[slots[at]];
+        if (known->len == name.len && same_folded(name.ptr, known->text, name.len))
+            return (enum http_field_id)slots[at];
+    }
+    return HTTP_FIELD_OTHER;
+}
+
+static bool same_but_hyphens(const char *name, const struct known_name *known)
+{
+    for (size_t i = 0; i < known->len; i++)
+        if (ascii_lower(name[i]) != known->text[i] && known->text[i] != '-')
+            return false;
+    return true;
+}
+
+enum http_field_id http_field_lookalike(struct slice name)
+{
+    if (name.len < 2 || name.len > NAME_MAX_BYTES)
+        return HTTP_FIELD_OTHER;
+    for (uint32_t at = slot_of(name.ptr, name.len); slots[at]; at = (at + 1) % SLOTS) {
+        const struct known_name *known = &names[slots[at]];
+        if (known->len == name.len && same_but_hyphens(name.ptr, known))
+            return (enum http_field_id)slots[at];
+    }
+    return HTTP_FIELD_OTHER;
+}
+
+struct slice http_field_id_name(enum http_field_id id)
+{
+    iso_assert(id < HTTP_FIELD_COUNT);
+    return slice_of(names[id].text, names[id].len);
+}
+
+enum http_method http_method_lookup(struct slice name)
+{
+#define IS(text, method)                                                                                     \
+    if (memcmp(name.ptr, text, sizeof(text) - 1) == 0)                                                       \
+    return method
+    switch (name.len) {
+    case 3:
+        IS("GET", HTTP_GET);
+        IS("PUT", HTTP_PUT);
+        break;
+    case 4:
+        IS("POST", HTTP_POST);
+        IS("HEAD", HTTP_HEAD);
+        break;
+    case 5:
+        IS("PATCH", HTTP_PATCH);
+        IS("TRACE", HTTP_TRACE);
+        break;
+    case 6:
+        IS("DELETE", HTTP_DELETE);
+        break;
+    case 7:
+        IS("OPTIONS", HTTP_OPTIONS);
+        IS("CONNECT", HTTP_CONNECT);
+        break;
+    }
+#undef IS
+    return HTTP_METHOD_OTHER;
+}
+
+bool http_method_is_idempotent(enum http_method method)
+{
+    switch (method) {
+    case HTTP_GET:
+    case HTTP_HEAD:
+    case HTTP_PUT:
+    case HTTP_DELETE:
+    case HTTP_OPTIONS:
+    case HTTP_TRACE:
+        return true;
+    case HTTP_POST:
+    case HTTP_CONNECT:
+    case HTTP_PATCH:
+    case HTTP_METHOD_OTHER:
+        return false;
+    }
+    iso_unreachable("a method outside the enum");
+}
