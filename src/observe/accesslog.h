@@ -29,7 +29,8 @@ struct accesslog_entry {
     const char *reason; /* the reason word: who ended it, in which phase; "-" for a normal end */
 };
 
-/* NULL and ISO_ERR_INVALID when the format has an unknown field; `*what` then points at its name. */
+/* "json", "common", "combined", or a text with {fields} of accesslog_fields.def; `{{` is a brace.
+ * ISO_ERR_INVALID when it has an unknown field; `*what` is then its name, a part of `format`. */
 iso_err accesslog_format_compile(struct slice format, struct accesslog_format **out,
                                  struct slice *what) ISO_MUST_USE;
 void accesslog_format_free(struct accesslog_format *format);
@@ -41,8 +42,10 @@ iso_err accesslog_open(struct slice file, uint32_t n_workers, struct accesslog *
 void accesslog_close(struct accesslog **log);
 /* Opens the file again by its name (after rotation). Threads: control. */
 iso_err accesslog_reopen(struct accesslog *log) ISO_MUST_USE;
-/* Formats and queues one line; false when the ring is full (the caller counts it). At most 0.5 us for a JSON
- * line. Threads: worker `worker` only. */
+/* Lines that were queued but could not be written (a full disk, a pipe without a reader). Threads: any. */
+uint64_t accesslog_lost(const struct accesslog *log);
+/* Formats and queues one line; false when the ring is full (the caller counts it). Costs what bench/accesslog
+ * prints. Threads: worker `worker` only. */
 bool accesslog_write(struct accesslog *log, uint32_t worker, const struct accesslog_format *format,
                      const struct accesslog_entry *entry);
 
