@@ -12,6 +12,7 @@
 #include "core/diag.h"
 #include "core/random.h"
 #include "http/message.h"
+#include "observe/counters.h"
 
 struct route_table;
 struct route_scratch; /* what matching a regex needs; one per worker */
@@ -20,18 +21,48 @@ struct route_scratch; /* what matching a regex needs; one per worker */
  * compile. Compiled patterns live outside the arena: route_table_fini() frees them. Threads: control. */
 iso_err route_compile(const struct config_listener *listener, struct arena *arena, struct route_table **table,
                       struct iso_diag *diag) ISO_MUST_USE;
-void route_table_fini(struct route_table *table);
+void route_table_fini(struct route_table *table); /* NULL does nothing */
 
+/* Aborts when memory ends. */
 struct route_scratch *route_scratch_new(void);
 void route_scratch_free(struct route_scratch *scratch);
+/* From now on counts patterns that gave up at their limit into `gave_up`, the owner worker's; NULL: nowhere.
+ */
+void route_scratch_count(struct route_scratch *scratch, counter *gave_up);
 
 /* The rule to apply, or NULL when none matches (the listener's default target group then serves). The host is
  * compared in lower case without port and trailing dot; the path as received with its query cut off, not
- * decoded, dot segments not resolved: what is matched is what is forwarded. Threads: any worker. */
+ * decoded, dot segments not resolved: what is matched is what is forwarded. A path prefix matches whole
+ * segments: "/v2" and "/v2/" both match "/v2", "/v2/" and "/v2/x", not "/v20". A pattern that reaches its
+ * limit counts as no match, except in a rule that denies. Threads: any worker. */
 const struct config_rule *route_match(const struct route_table *table, struct http_message *request,
                                       const struct ip_addr *client, struct route_scratch *scratch);
 
-/* Draws one of the rule's target groups by weight; -1 when all weights are 0. */
+/* Draws one of the rule's target groups by weight, as its index in the config; -1 when all weights are 0. */
 int32_t route_forward(const struct config_rule *rule, struct rng *rng);
+
+/* A path prefix without its last '/', as it is compared: "/" becomes "". */
+static inline struct slice route_prefix_trim(struct slice prefix)
+{
+    return prefix.len && prefix.ptr[prefix.len - 1] == '/' ? slice_of(prefix.ptr, prefix.len - 1) : prefix;
+}
+
+/* Does the trimmed prefix cover whole segments of the path? */
+static inline bool route_prefix_has(struct slice trimmed, struct slice path)
+{
+    return slice_starts(path, trimmed) && (path.len == trimmed.len || path.ptr[trimmed.len] == '/');
+}
+
+/* The host of an authority (or Host value): without port and one trailing dot; in the case received. */
+static inline struct slice route_host(struct slice authority)
+{
+    bool bracketed = authority.len && authority.ptr[0] == '[';
+    size_t end = slice_find(authority, bracketed ? ']' : ':');
+    if (bracketed && end < authority.len)
+        end++;
+    if (end && authority.ptr[end - 1] == '.')
+        end--;
+    return slice_of(authority.ptr, end);
+}
 
 #endif
