@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "heads.h"
+#include "../http/heads.h"
 
 static void a_request_is_taken_apart(void **state)
 {
