@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
+/* Finds the command and hands the arguments over. */
+#include "cli/cmd.h"
 
-int main(void)
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv)
 {
-    puts("isobar");
-    return 0;
+    if (argc > 1 && strcmp(argv[1], "check") == 0)
+        return cmd_check(argc - 1, argv + 1);
+    fputs("usage: isobar check FILE...\n", stderr);
+    return 2;
 }

@@ -3,9 +3,8 @@
 #ifndef ISOBAR_CONFIG_LOAD_H
 #define ISOBAR_CONFIG_LOAD_H
 
+#include "config/doc.h"
 #include "config/model.h"
-#include "core/diag.h"
-#include "core/err.h"
 
 /* Reads, decodes and validates; every fault found goes into `diag` with file, line, column and path. On
  * success
@@ -17,6 +16,8 @@ iso_err config_load_file(const char *path, struct config **config, struct iso_di
  */
 iso_err config_load_text(struct slice text, const char *name, const char *base_dir, struct config **config,
                          struct iso_diag *diag) ISO_MUST_USE;
+/* The same from a document that was built otherwise (flags of a command, a request's body). */
+iso_err config_load_doc(struct doc *doc, const char *base_dir, struct config **config) ISO_MUST_USE;
 void config_free(struct config *config);
 
 #endif

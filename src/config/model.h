@@ -49,10 +49,10 @@ struct config_match {
     struct slice path; /* exact */
     struct slice path_prefix; /* "/v2/" */
     struct slice path_regex;  /* PCRE2, anchored by the operator */
-    struct slice *methods;
+    struct slice *methods;    /* any may match */
     uint32_t n_methods;
-    struct config_pair
-        *headers; /* all must match; value "" with `any` semantics is not used: value "*" matches presence */
+    /* All pairs must match; the value "*" asks for presence only. Names of headers are in lower case. */
+    struct config_pair *headers;
     uint32_t n_headers;
     struct config_pair *cookies;
     uint32_t n_cookies;
@@ -63,8 +63,9 @@ struct config_match {
 };
 
 struct config_forward {
-    uint32_t target_group; /* index into config.target_groups */
-    uint32_t weight;       /* 0..65535 */
+    uint32_t target_group;          /* index into config.target_groups */
+    struct slice target_group_name; /* as written */
+    uint32_t weight;                /* 0..65535 */
 };
 
 struct config_redirect {
@@ -120,12 +121,14 @@ struct config_listener {
     struct config_limits_listener limits;
     struct config_rule *rules; /* in the file's order; route.c sorts by precedence */
     uint32_t n_rules;
-    int32_t default_target_group;    /* -1: none, then 404 where no rule matches */
-    struct config_redirect redirect; /* of the whole listener */
+    int32_t default_target_group;           /* index; -1: none, then 404 where no rule matches */
+    struct slice default_target_group_name; /* as written; ptr NULL: none */
+    struct config_redirect redirect;        /* of the whole listener */
 };
 
 struct config_load_balancer {
     struct slice name;
+    struct ip_addr vip; /* of its listeners; family 0: all addresses */
     struct config_listener *listeners;
     uint32_t n_listeners;
 };

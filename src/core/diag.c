@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/diag.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void diag_init(struct iso_diag *diag)
 {
@@ -27,6 +29,7 @@ void diag_add(struct iso_diag *diag, enum diag_severity severity, const char *fi
 
     struct diag_entry *entry = arena_new(&diag->arena, struct diag_entry);
     *entry = (struct diag_entry){.severity = severity,
+                                 .number = diag->errors + diag->warnings,
                                  .file = arena_str(&diag->arena, file ? file : ""),
                                  .line = line,
                                  .column = column,
@@ -41,4 +44,40 @@ void diag_add(struct iso_diag *diag, enum diag_severity severity, const char *fi
         diag->errors++;
     else
         diag->warnings++;
+}
+
+static unsigned line_of(const struct diag_entry *entry)
+{
+    return entry->line ? entry->line : UINT_MAX;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct diag_entry *x = *(struct diag_entry *const *)a, *y = *(struct diag_entry *const *)b;
+    int order = strcmp(x->file, y->file);
+    if (order)
+        return order;
+    if (line_of(x) != line_of(y))
+        return line_of(x) < line_of(y) ? -1 : 1;
+    if (x->column != y->column)
+        return x->column < y->column ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+void diag_sort(struct iso_diag *diag)
+{
+    size_t n = diag->errors + diag->warnings, i = 0;
+    if (n < 2)
+        return;
+    struct diag_entry **entries = calloc(n, sizeof(struct diag_entry *));
+    iso_assert(entries != NULL);
+    for (struct diag_entry *entry = diag->first; entry; entry = entry->next)
+        entries[i++] = entry;
+    qsort(entries, n, sizeof(*entries), compare_entries);
+    for (i = 0; i + 1 < n; i++)
+        entries[i]->next = entries[i + 1];
+    entries[n - 1]->next = NULL;
+    diag->first = entries[0];
+    diag->last = entries[n - 1];
+    free(entries);
 }

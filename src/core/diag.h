@@ -12,6 +12,7 @@ enum diag_severity { DIAG_ERROR, DIAG_WARNING };
 struct diag_entry {
     struct diag_entry *next;
     enum diag_severity severity;
+    unsigned number;       /* in the order found */
     const char *file;      /* borrows; "" when the text came over the API */
     unsigned line, column; /* from 1; 0 is unknown */
     const char *path;      /* for example "/target_groups/0/targets/1/port"; "" is the whole document */
@@ -20,7 +21,7 @@ struct diag_entry {
 
 struct iso_diag {
     struct arena arena;              /* owns the entries */
-    struct diag_entry *first, *last; /* in the order found */
+    struct diag_entry *first, *last; /* in the order found, until diag_sort() */
     unsigned errors, warnings;
 };
 
@@ -29,5 +30,8 @@ void diag_fini(struct iso_diag *diag);
 /* Threads: owner only. `file` and `path` are copied. */
 void diag_add(struct iso_diag *diag, enum diag_severity severity, const char *file, unsigned line,
               unsigned column, const char *path, const char *fmt, ...) ISO_PRINTF(7, 8);
+/* Orders the entries by file, line and column; those without a line come last, those of one place stay as
+ * found. */
+void diag_sort(struct iso_diag *diag);
 
 #endif

@@ -51,9 +51,11 @@ void text_printf(struct text *text, const char *fmt, ...)
     text->len += (size_t)n;
 }
 
-/* The bytes of the UTF-8 character at s, or 0 when it is not one. Source: RFC 3629 4. */
-static size_t utf8_len(const unsigned char *s, size_t left)
+size_t utf8_len(const char *str, size_t left)
 {
+    const unsigned char *s = (const unsigned char *)str;
+    if (left == 0)
+        return 0;
     if (s[0] < 0x80)
         return 1;
     size_t n = s[0] >= 0xc2 && s[0] < 0xe0   ? 2
@@ -74,13 +76,12 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 size_t json_escape(char *out, size_t cap, struct slice s)
 {
     static const char hex[] = "0123456789abcdef";
-    const unsigned char *in = (const unsigned char *)s.ptr;
     size_t at = 0, len = 0;
     while (at < s.len) {
         char tmp[6];
         const char *from = tmp;
-        size_t n, used = utf8_len(in + at, s.len - at);
-        unsigned char c = in[at];
+        size_t n, used = utf8_len(s.ptr + at, s.len - at);
+        unsigned char c = (unsigned char)s.ptr[at];
         if (used == 0) {
             from = "\xef\xbf\xbd", n = 3, used = 1;
         } else if (c == '"' || c == '\\') {

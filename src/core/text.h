@@ -19,6 +19,9 @@ void text_printf(struct text *text, const char *fmt, ...) ISO_PRINTF(2, 3);
 /* As a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. Source: RFC 8259 7. */
 void text_json(struct text *text, struct slice s);
 
+/* The bytes of the UTF-8 character at `s`, or 0 when there is none within `left`. Source: RFC 3629 4. */
+size_t utf8_len(const char *s, size_t left);
+
 static inline struct slice text_slice(const struct text *text)
 {
     return slice_of(text->data, text->len);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands. Each gets its arguments with its own name first, prints its help for --help, and returns the
+ * exit status of the process: 0 well, 1 it did not work, 2 it was called wrongly. */
+#ifndef ISOBAR_CLI_CMD_H
+#define ISOBAR_CLI_CMD_H
+
+int cmd_check(int argc, char **argv);
+
+#endif

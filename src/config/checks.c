@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/checks.h"
+
+#include "config/decode.h"
+#include "config/endpoint.h"
+#include "config/suggest.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { NAME_MAX_BYTES = 128, HOST_MAX_BYTES = 253, LABEL_MAX_BYTES = 63 };
+
+/* "is the text "x", " and the rest. Always false, so that checks can end with it. */
+static bool refuse(struct decoder *decoder, const struct doc_node *node, const char *fmt, ...)
+    ISO_PRINTF(3, 4);
+
+static bool refuse(struct decoder *decoder, const struct doc_node *node, const char *fmt, ...)
+{
+    char why[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof(why), fmt, args);
+    va_end(args);
+    doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, %s", doc_describe(node, &decoder->doc->arena), why);
+    return false;
+}
+
+static bool is_alnum(char c)
+{
+    return (unsigned)(ascii_lower(c) - 'a') < 26u || (unsigned)(c - '0') < 10u;
+}
+
+static bool all_of(struct slice s, const char *others)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!is_alnum(s.ptr[i]) && (s.ptr[i] == '\0' || !strchr(others, s.ptr[i])))
+            return false;
+    return s.len > 0;
+}
+
+static bool has_control(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7f)
+            return true;
+    return false;
+}
+
+static bool is_token(struct slice s)
+{
+    return all_of(s, "!#$%&'*+-.^_`|~");
+}
+
+static struct slice to_lower(struct decoder *decoder, struct slice s)
+{
+    struct slice copy = arena_slice(decoder->arena, s);
+    for (size_t i = 0; i < copy.len; i++)
+        ((char *)copy.ptr)[i] = ascii_lower(copy.ptr[i]);
+    return copy;
+}
+
+bool check_name(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return (text->len <= NAME_MAX_BYTES && all_of(*text, "._-/:@")) ||
+           refuse(decoder, node, "expected " EXPECT_NAME);
+}
+
+bool check_path(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    if (text->len == 0 || text->ptr[0] != '/' || has_control(*text))
+        return refuse(decoder, node, "expected " EXPECT_PATH);
+    if (slice_find(*text, '?') < text->len || slice_find(*text, '#') < text->len)
+        return refuse(decoder, node, "expected a path without ? and #");
+    return true;
+}
+
+bool check_request_target(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return (text->len > 0 && text->ptr[0] == '/' && !has_control(*text) &&
+            slice_find(*text, ' ') == text->len && slice_find(*text, '#') == text->len) ||
+           refuse(decoder, node, "expected " EXPECT_TARGET);
+}
+
+static bool is_host_name(struct slice s)
+{
+    struct slice label;
+    if (s.len == 0 || s.len > HOST_MAX_BYTES)
+        return false;
+    while (slice_next(&s, '.', &label))
+        if (label.len > LABEL_MAX_BYTES || !all_of(label, "-_"))
+            return false;
+    return true;
+}
+
+bool check_host_pattern(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    struct slice name = *text;
+    struct ip_addr addr;
+    if (slice_starts(name, SLICE("*.")))
+        name = slice_of(name.ptr + 2, name.len - 2);
+    if (!is_host_name(name) && !ip_parse(*text, &addr)) {
+        bool port = slice_find(name, ':') < name.len;
+        return refuse(decoder, node, "expected " EXPECT_HOST "%s", port ? "; a port is not matched" : "");
+    }
+    *text = to_lower(decoder, *text);
+    return true;
+}
+
+bool check_host(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    size_t len = text->len;
+    while (len > 0 && text->ptr[len - 1] >= '0' && text->ptr[len - 1] <= '9')
+        len--;
+    struct slice name =
+        len > 0 && len < text->len && text->ptr[len - 1] == ':' ? slice_of(text->ptr, len - 1) : *text;
+    struct ip_addr addr;
+    return is_host_name(name) || ip_parse(name, &addr) ||
+           refuse(decoder, node, "expected a host name or an address, with or without a port");
+}
+
+bool check_token(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return is_token(*text) || refuse(decoder, node, "expected " EXPECT_TOKEN);
+}
+
+bool check_method(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    static const char *const known[] = {"GET",   "HEAD",    "POST",    "PUT",  "DELETE",
+                                        "PATCH", "OPTIONS", "CONNECT", "TRACE"};
+    if (!is_token(*text))
+        return refuse(decoder, node, "expected a method such as GET");
+    for (size_t i = 0; i < iso_countof(known); i++)
+        if (slice_caseeq(*text, slice_str(known[i])) && !slice_eq(*text, slice_str(known[i])))
+            return refuse(decoder, node, "did you mean \"%s\"? Methods are written in capitals", known[i]);
+    return true;
+}
+
+static bool is_token_key(struct decoder *decoder, const struct doc_node *node, struct slice name)
+{
+    if (is_token(name))
+        return true;
+    doc_fault_key(decoder->doc, DIAG_ERROR, node, "is no valid name, expected " EXPECT_TOKEN);
+    return false;
+}
+
+bool check_token_name(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return is_token_key(decoder, node, *text);
+}
+
+bool check_field_name(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    *text = to_lower(decoder, *text);
+    return is_token_key(decoder, node, *text);
+}
+
+/* What decides where a message ends and who may see it (RFC 9110 7.6.1, RFC 9112 6). */
+static bool is_ours(struct decoder *decoder, const struct doc_node *node, struct slice name)
+{
+    static const char *const ours[] = {"connection", "content-length",    "host",
+                                       "keep-alive", "proxy-connection",  "te",
+                                       "trailer",    "transfer-encoding", "upgrade"};
+    for (size_t i = 0; i < iso_countof(ours); i++) {
+        if (!slice_caseeq(name, slice_str(ours[i])))
+            continue;
+        doc_fault_key(decoder->doc, DIAG_ERROR, node, "the field \"%s\" is set by the balancer alone%s",
+                      ours[i], strcmp(ours[i], "host") == 0 ? "; see rewrite.host" : "");
+        return true;
+    }
+    return false;
+}
+
+bool check_own_field(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return is_token_key(decoder, node, *text) && !is_ours(decoder, node, *text);
+}
+
+bool check_removed_field(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return check_token(decoder, node, text) && !is_ours(decoder, node, *text);
+}
+
+bool check_field_value(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return (!has_control(*text) && slice_trim(*text).len == text->len) ||
+           refuse(decoder, node, "expected " EXPECT_VALUE);
+}
+
+static struct slice make_absolute(struct decoder *decoder, struct slice path)
+{
+    if (path.len == 0 || path.ptr[0] == '/' || !decoder->base_dir || !*decoder->base_dir)
+        return path;
+    return slice_str(arena_printf(decoder->arena, "%s/%.*s", decoder->base_dir, SLICE_ARG(path)));
+}
+
+bool check_log_file(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    if (slice_eq(*text, SLICE("off")) || slice_eq(*text, SLICE("stdout")))
+        return true;
+    if (text->len == 0 || text->ptr[text->len - 1] == '/')
+        return refuse(decoder, node, "expected \"off\", \"stdout\" or a file name");
+    *text = make_absolute(decoder, *text);
+    return true;
+}
+
+bool check_unix_path(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    struct slice path = make_absolute(decoder, *text);
+    if (text->len == 0 || path.len > ENDPOINT_UNIX_MAX || text->ptr[text->len - 1] == '/')
+        return refuse(decoder, node, "expected " EXPECT_UNIX);
+    *text = path;
+    return true;
+}
+
+/* With the options of proxy/route_pattern.c. */
+bool check_regex(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    int code;
+    PCRE2_SIZE offset;
+    pcre2_code *regex = pcre2_compile((PCRE2_SPTR)text->ptr, text->len,
+                                      PCRE2_NEVER_UTF | PCRE2_DOLLAR_ENDONLY, &code, &offset, NULL);
+    if (regex) {
+        pcre2_code_free(regex);
+        return true;
+    }
+    PCRE2_UCHAR why[200];
+    pcre2_get_error_message(code, why, sizeof(why));
+    return refuse(decoder, node, "expected " EXPECT_REGEX ": %s at offset %zu", (const char *)why, offset);
+}
+
+bool check_scheme(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return slice_eq(*text, SLICE("http")) || slice_eq(*text, SLICE("https")) ||
+           refuse(decoder, node, "expected " EXPECT_SCHEME);
+}
+
+bool check_template(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    static const char *const known[] = {"{host}", "{path}", "{query}"};
+    if (text->len == 0 || has_control(*text))
+        return refuse(decoder, node, "expected " EXPECT_TEMPLATE);
+    for (size_t at = 0; at < text->len; at++) {
+        struct slice rest = slice_of(text->ptr + at, text->len - at);
+        bool found = false;
+        for (size_t i = 0; i < iso_countof(known); i++)
+            found |= slice_starts(rest, slice_str(known[i]));
+        if (rest.ptr[0] == '{' && !found)
+            return refuse(decoder, node, "expected only {host}, {path} or {query} in braces");
+    }
+    return true;
+}
+
+bool check_log_format(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    if (slice_eq(*text, SLICE("json")))
+        return true;
+    if (slice_find(*text, '{') == text->len || has_control(*text))
+        return refuse(decoder, node,
+                      "expected \"json\" or a text with fields in braces: \"{client} {status}\"");
+    return true;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/decode.h"
+
+#include "config/suggest.h"
+#include "config/types.h"
+
+#include <stdio.h>
+
+/* A number with a unit behind it: the usual way to write a duration elsewhere. */
+static bool has_unit(const struct doc_node *node)
+{
+    struct slice s = node->text;
+    size_t digits = 0;
+    while (digits < s.len && ((s.ptr[digits] >= '0' && s.ptr[digits] <= '9') || s.ptr[digits] == '.'))
+        digits++;
+    return node->kind == DOC_STRING && digits > 0 && digits < s.len && s.len - digits <= 4 &&
+           (s.ptr[digits] == ' ' || s.ptr[digits] == '%' || ascii_lower(s.ptr[digits]) >= 'a');
+}
+
+void decode_mismatch(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node)
+{
+    struct text expected;
+    text_init(&expected);
+    key->type->expect(key, &expected);
+    const char *hint = "";
+    bool numeric = key->type == &type_number || key->type == &type_seconds;
+    if (numeric && has_unit(node))
+        hint = strchr(key->name, '_') ? "; write the number alone, the unit is in the key's name"
+                                      : "; write the number alone";
+    else if (numeric && node->kind == DOC_STRING && node->text.len &&
+             strspn(node->text.ptr, "0123456789") == node->text.len)
+        hint = "; write it without quotes and without leading zeros";
+    doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, expected %.*s%s",
+              doc_describe(node, &decoder->doc->arena), SLICE_ARG(text_slice(&expected)), hint);
+    text_fini(&expected);
+}
+
+/* Words that other balancers use for what has another name here. */
+static const struct {
+    const char *theirs, *ours;
+} synonyms[] = {
+    {"balance", "algorithm"},
+    {"lb_policy", "algorithm"},
+    {"policy", "algorithm"},
+    {"strategy", "algorithm"},
+    {"backends", "target_groups"},
+    {"upstreams", "target_groups"},
+    {"pools", "target_groups"},
+    {"clusters", "target_groups"},
+    {"servers", "targets"},
+    {"endpoints", "targets"},
+    {"frontends", "load_balancers"},
+    {"address", "ip"},
+    {"addr", "ip"},
+    {"health", "health_check"},
+    {"checks", "health_check"},
+    {"retries", "retry"},
+    {"default_backend", "default_target_group"},
+    {"routes", "rules"},
+    {"bind", "vip"},
+    {"interval", "interval_s"},
+    {"threads", "workers"},
+    {"prefix", "path_prefix"},
+    {"regex", "path_regex"},
+};
+
+struct search {
+    struct slice name;
+    struct suggestion best;
+    char where[128]; /* the section of the best one */
+};
+
+static void search_section(struct search *search, const struct schema_section *section, const char *where)
+{
+    for (const struct schema_key *key = section->keys; key->name; key++) {
+        const char *before = search->best.name;
+        unsigned distance = search->best.distance;
+        suggest_offer(&search->best, search->name, key->name);
+        if (search->best.name != before || search->best.distance != distance)
+            snprintf(search->where, sizeof(search->where), "%s", where);
+    }
+}
+
+/* Looks through the whole schema, top first; the depth is that of the table. */
+static void search_below(struct search *search, const struct schema_section *section, const char *where)
+{
+    search_section(search, section, where);
+    for (const struct schema_key *key = section->keys; key->name; key++) {
+        if (!key->section)
+            continue;
+        char below[128];
+        snprintf(below, sizeof(below), "%s%s%s%s", where, *where ? "." : "", key->name,
+                 schema_is_list(key) ? "[]" : "");
+        search_below(search, key->section, below);
+    }
+}
+
+static const char *translate(struct slice name)
+{
+    struct suggestion best = {0};
+    for (size_t i = 0; i < iso_countof(synonyms); i++)
+        suggest_offer(&best, name, synonyms[i].theirs);
+    for (size_t i = 0; best.name && i < iso_countof(synonyms); i++)
+        if (strcmp(best.name, synonyms[i].theirs) == 0)
+            return synonyms[i].ours;
+    return NULL;
+}
+
+static void list_keys(const struct schema_section *section, struct text *out)
+{
+    for (const struct schema_key *key = section->keys; key->name; key++)
+        text_printf(out, "%s%s", key == section->keys ? "" : ", ", key->name);
+}
+
+/* In order: a key of this section that looks alike, the same word elsewhere, another balancer's word, a word
+ * that looks alike elsewhere; else the keys there are. */
+static void report_unknown(struct decoder *decoder, const struct schema_section *section,
+                           const struct doc_node *node)
+{
+    struct doc *doc = decoder->doc;
+    const char *ours = translate(node->key);
+    struct search here = {.name = node->key}, anywhere = {.name = node->key};
+    search_section(&here, section, "");
+    search_below(&anywhere, &schema_config, "");
+    bool elsewhere = anywhere.best.name && (anywhere.best.distance == 0 || !ours);
+    const char *where = *anywhere.where ? anywhere.where : "the top of the document";
+    if (section->hint_key && slice_eq(node->key, slice_str(section->hint_key))) {
+        doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s: %s", section->item, section->hint);
+    } else if (here.best.name && (!ours || here.best.distance < 2)) {
+        doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, did you mean \"%s\"?", section->item,
+                      here.best.name);
+    } else if (elsewhere && anywhere.best.distance == 0) {
+        doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, \"%s\" belongs in %s", section->item,
+                      anywhere.best.name, where);
+    } else if (ours && schema_find(section, slice_str(ours))) {
+        doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, did you mean \"%s\"?", section->item, ours);
+    } else if (ours) {
+        anywhere = (struct search){.name = slice_str(ours)};
+        search_below(&anywhere, &schema_config, "");
+        doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, did you mean \"%s\", which belongs in %s?",
+                      section->item, ours, *anywhere.where ? anywhere.where : "the top of the document");
+    } else if (elsewhere) {
+        doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, did you mean \"%s\", which belongs in %s?",
+                      section->item, anywhere.best.name, where);
+    } else {
+        struct text keys;
+        text_init(&keys);
+        list_keys(section, &keys);
+        doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, expected one of %.*s", section->item,
+                      SLICE_ARG(text_slice(&keys)));
+        text_fini(&keys);
+    }
+}
+
+/* The default as a node: a scalar, or "[a, b]" as a list of texts. */
+static const struct doc_node *default_node(struct decoder *decoder, const struct schema_key *key)
+{
+    struct arena *arena = &decoder->doc->arena;
+    struct doc_node *node = arena_new(arena, struct doc_node);
+    struct slice rest = slice_str(key->default_text), part;
+    if (rest.len < 2 || rest.ptr[0] != '[') {
+        doc_set_scalar(decoder->doc, node, rest, true);
+        return node;
+    }
+    node->kind = DOC_LIST;
+    rest = slice_of(rest.ptr + 1, rest.len - 2);
+    while (rest.len && slice_next(&rest, ',', &part)) {
+        struct doc_node *item = arena_new(arena, struct doc_node);
+        doc_set_scalar(decoder->doc, item, slice_trim(part), true);
+        if (node->last)
+            node->last->next = item;
+        else
+            node->first = item;
+        node->last = item;
+        node->n++;
+    }
+    return node;
+}
+
+static void decode_key(struct decoder *decoder, const struct schema_key *key, const struct doc_node *map,
+                       void *holder)
+{
+    const struct doc_node *node = doc_get(map, key->name);
+    if (schema_is_section(key)) {
+        key->type->decode(decoder, key, node, holder);
+        return;
+    }
+    if (key->default_text) /* also when the key is there: what a faulty value leaves behind */
+        key->type->decode(decoder, key, default_node(decoder, key), holder);
+    if (node)
+        key->type->decode(decoder, key, node, holder);
+    else if (key->required && map)
+        doc_fault(decoder->doc, DIAG_ERROR, map, "has no \"%s\": %s", key->name, key->doc);
+}
+
+void decode_section(struct decoder *decoder, const struct schema_section *section,
+                    const struct doc_node *node, void *holder)
+{
+    if (node && node->kind != DOC_MAP) {
+        doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, expected %s: a map",
+                  doc_describe(node, &decoder->doc->arena), section->item);
+        node = NULL;
+    }
+    for (const struct schema_key *key = section->keys; key->name; key++)
+        decode_key(decoder, key, node, holder);
+    for (const struct doc_node *child = node ? node->first : NULL; child && !doc_is_full(decoder->doc);
+         child = child->next)
+        if (!schema_find(section, child->key))
+            report_unknown(decoder, section, child);
+}
+
+void decode_config(struct doc *doc, const char *base_dir, struct config *config)
+{
+    struct decoder decoder = {.doc = doc, .arena = &config->arena, .base_dir = base_dir};
+    if (!doc->root || doc->root->kind == DOC_NULL)
+        doc_broken(doc, 1, 1, "is empty, expected %s: a map", schema_config.item);
+    else
+        decode_section(&decoder, &schema_config, doc->root, config);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a document to a config, guided by the schema table. Every fault is reported and decoding goes on with
+ * the default in its place, so that one run shows them all. Recursion follows the schema, never the input. */
+#ifndef ISOBAR_CONFIG_DECODE_H
+#define ISOBAR_CONFIG_DECODE_H
+
+#include "config/doc.h"
+#include "config/schema.h"
+
+struct decoder {
+    struct doc *doc;      /* borrows */
+    struct arena *arena;  /* borrows: the config's, owns what is decoded */
+    const char *base_dir; /* borrows: where relative paths begin */
+};
+
+/* Decodes the whole document into `config`, whose arena is ready; faults are in doc->diag. */
+void decode_config(struct doc *doc, const char *base_dir, struct config *config);
+
+/* Decodes one section into its holder; `node` NULL: defaults only. */
+void decode_section(struct decoder *decoder, const struct schema_section *section,
+                    const struct doc_node *node, void *holder);
+/* "is the text "x", expected ...", by the key's type. */
+void decode_mismatch(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node);
+
+#endif

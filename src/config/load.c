@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/load.h"
+
+#include "config/decode.h"
+#include "config/validate.h"
+#include "config/yaml.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static iso_err fail_file(struct iso_diag *diag, const char *path, const char *what)
+{
+    diag_add(diag, DIAG_ERROR, path, 0, 0, "", "%s", what);
+    return ISO_ERR_INVALID;
+}
+
+/* Reads to the end, one byte more than the limit at most: what is longer shows as longer. A pipe is read too
+ * (`isobar check /dev/stdin`), so the size is not asked for. */
+static iso_err read_all(int fd, struct text *out)
+{
+    char chunk[16384];
+    while (out->len <= DOC_BYTES_MAX) {
+        ssize_t n = read(fd, chunk, sizeof(chunk));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return ISO_ERR_SYSTEM;
+        if (n == 0)
+            break;
+        text_add(out, slice_of(chunk, (size_t)n));
+    }
+    return ISO_OK;
+}
+
+static iso_err read_file(const char *path, struct text *out, struct iso_diag *diag)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_file(diag, path, strerror(errno));
+    struct stat st;
+    iso_err err = ISO_OK;
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+        err = fail_file(diag, path, "is a folder, expected a file");
+    else if (read_all(fd, out))
+        err = fail_file(diag, path, strerror(errno));
+    close(fd);
+    return err;
+}
+
+/* The folder as it was named, symbolic links to the file not followed, but absolute: a later change of the
+ * working directory moves nothing. Owns: the caller, by free(). */
+static char *absolute_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    iso_assert(folder != NULL);
+    char *absolute = realpath(folder, NULL);
+    if (!absolute)
+        return folder;
+    free(folder);
+    return absolute;
+}
+
+iso_err config_load_file(const char *path, struct config **config, struct iso_diag *diag)
+{
+    struct text text;
+    text_init(&text);
+    iso_err err = read_file(path, &text, diag);
+    if (!err) {
+        char *folder = absolute_folder(path);
+        err = config_load_text(text_slice(&text), path, folder, config, diag);
+        free(folder);
+    }
+    text_fini(&text);
+    return err;
+}
+
+iso_err config_load_doc(struct doc *doc, const char *base_dir, struct config **config)
+{
+    struct config *built = calloc(1, sizeof(*built));
+    iso_assert(built != NULL);
+    arena_init(&built->arena);
+    decode_config(doc, base_dir, built);
+    if (!doc_is_full(doc))
+        validate_config(built, doc);
+    doc_close_faults(doc);
+    diag_sort(doc->diag);
+    if (doc_faults(doc)) {
+        config_free(built);
+        return ISO_ERR_INVALID;
+    }
+    *config = built;
+    return ISO_OK;
+}
+
+iso_err config_load_text(struct slice text, const char *name, const char *base_dir, struct config **config,
+                         struct iso_diag *diag)
+{
+    struct doc doc;
+    doc_init(&doc, name, diag);
+    iso_err err = yaml_read(text, &doc);
+    if (!err)
+        err = config_load_doc(&doc, base_dir, config);
+    doc_fini(&doc);
+    return err;
+}
+
+void config_free(struct config *config)
+{
+    if (!config)
+        return;
+    arena_fini(&config->arena);
+    free(config);
+}

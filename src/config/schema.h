@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table of what a configuration may say. Decoding, defaults, bounds, messages, the difference between
+ * two configurations and docs/configuration.md all come from it, so a new key is one line in schema.c and one
+ * field in model.h. Everything here is constant. */
+#ifndef ISOBAR_CONFIG_SCHEMA_H
+#define ISOBAR_CONFIG_SCHEMA_H
+
+#include "config/model.h"
+#include "core/text.h"
+
+struct decoder;
+struct doc_node;
+struct schema_key;
+
+/* A kind of value. Both functions get the struct that holds the key's field. */
+struct schema_type {
+    /* Puts the value of `node` into the struct, or reports through `decoder` and leaves the default. Sections
+     * are also called with `node` NULL: defaults only. */
+    void (*decode)(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node,
+                   void *holder);
+    /* Writes the value as one would in the file, on one line; equal values print the same. Writes nothing
+     * when the value is unset. */
+    void (*print)(const struct schema_key *key, const void *holder, struct text *out);
+    /* What is expected, for messages and the reference. */
+    void (*expect)(const struct schema_key *key, struct text *out);
+};
+
+struct schema_choice {
+    const char *name;
+    int32_t value; /* of the enum; for a set of switches: offset of its bool in the holder */
+    const char *doc;
+};
+
+/* Looks at a text before it is stored and may change it (lower case). False after reporting. */
+typedef bool schema_check_fn(struct decoder *decoder, const struct doc_node *node, struct slice *text);
+
+struct schema_section;
+
+enum { SCHEMA_NO_OFFSET = 0xffffffffu };
+
+struct schema_key {
+    const char *name;
+    const struct schema_type *type;
+    uint32_t offset;         /* of the field in the holder */
+    uint32_t size;           /* of the field in bytes */
+    uint32_t count_offset;   /* lists: of the number of elements */
+    uint32_t present_offset; /* sections: of a bool that becomes true when the section is there */
+    bool required;
+    bool optional; /* sections: without it the fields stay zero instead of getting defaults */
+    uint64_t min, max;
+    const char *default_text;             /* as written in a file; NULL: none */
+    schema_check_fn *check;               /* of each text */
+    schema_check_fn *check_name;          /* of each name in a map of texts */
+    const char *expected;                 /* of a text that has a check: "a path that begins with /" */
+    const struct schema_choice *choices;  /* ends with name NULL */
+    const struct schema_section *section; /* of a section or of each item of a list */
+    const char *doc;
+};
+
+struct schema_section {
+    const struct schema_key *keys; /* ends with name NULL */
+    uint32_t bytes;                /* of the holder, for lists */
+    uint32_t identity_offset;      /* of the slice that tells items of a list apart; SCHEMA_NO_OFFSET: none */
+    const char *item;              /* what one is called, with its article: "a target group" */
+    const char *doc;
+    const char *hint_key, *hint; /* a key that many expect and that does not exist; NULL: none */
+};
+
+/* The top of the document; its holder is struct config. */
+extern const struct schema_section schema_config;
+
+/* The key of a section, or NULL. */
+const struct schema_key *schema_find(const struct schema_section *section, struct slice name);
+/* The key "match" of a rule, to compare matches by their text. */
+const struct schema_key *schema_rule_match(void);
+bool schema_is_section(const struct schema_key *key);
+bool schema_is_list(const struct schema_key *key); /* of sections */
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole, load balancers and listeners; rules and target groups have files of their own. */
+#include "config/validate_internal.h"
+
+#include "config/endpoint.h"
+#include "config/suggest.h"
+
+#include <stdlib.h>
+
+const struct doc_node *validate_at(const struct doc_node *map, const char *key)
+{
+    const struct doc_node *node = doc_get(map, key);
+    return node ? node : map;
+}
+
+bool validate_has(const struct doc_node *map, const char *key)
+{
+    return doc_get(map, key) != NULL;
+}
+
+bool validate_group_ref(struct validator *v, struct slice name, const struct doc_node *node, uint32_t *index)
+{
+    const struct name *found = names_find(&v->groups, name);
+    if (found) {
+        *index = found->index;
+        v->used[found->index] = true;
+        return true;
+    }
+    struct suggestion near = {0};
+    for (uint32_t i = 0; i < v->config->n_target_groups; i++)
+        if (v->config->target_groups[i].name.ptr)
+            suggest_offer(&near, name, v->config->target_groups[i].name.ptr);
+    if (near.name)
+        validate_fault(v, node, "is \"%.*s\", but no target group has that name; did you mean \"%s\"?",
+                       SLICE_ARG(name), near.name);
+    else
+        validate_fault(v, node, "is \"%.*s\", but no target group has that name%s", SLICE_ARG(name),
+                       v->config->n_target_groups ? "" : "; there are no target_groups");
+    return false;
+}
+
+static void report_name_twin(struct doc *doc, const struct name *twin, const struct name *first)
+{
+    doc_fault(doc, DIAG_ERROR, twin->node,
+              "is \"%.*s\", a name that is taken on line %u; expected a unique one", SLICE_ARG(twin->text),
+              first->node->line);
+}
+
+static void report_endpoint_twin(struct doc *doc, const struct name *twin, const struct name *first)
+{
+    doc_fault(doc, DIAG_ERROR, twin->node,
+              "listens on %.*s, as does line %u; expected another address or port", SLICE_ARG(twin->text),
+              first->node->line);
+}
+
+static void name_listener(struct validator *v, const struct config_load_balancer *lb,
+                          struct config_listener *listener)
+{
+    struct arena *arena = &v->config->arena;
+    if (listener->name.ptr)
+        return;
+    listener->name = slice_str(
+        listener->endpoint.unix_path.ptr
+            ? arena_printf(arena, "%.*s/%.*s", SLICE_ARG(lb->name), SLICE_ARG(listener->endpoint.text))
+            : arena_printf(arena, "%.*s/%u", SLICE_ARG(lb->name), listener->endpoint.port));
+}
+
+static void check_listener_actions(struct validator *v, struct config_listener *listener,
+                                   const struct doc_node *node)
+{
+    bool has_default = validate_has(node, "default_target_group"),
+         has_redirect = validate_has(node, "redirect");
+    listener->default_target_group = -1;
+    uint32_t index;
+    if (listener->default_target_group_name.ptr &&
+        validate_group_ref(v, listener->default_target_group_name, doc_get(node, "default_target_group"),
+                           &index))
+        listener->default_target_group = (int32_t)index;
+    if (has_redirect)
+        validate_redirect(v, &listener->redirect, doc_get(node, "redirect"));
+    if (has_redirect && (has_default || validate_has(node, "rules")))
+        validate_fault(
+            v, doc_get(node, "redirect"),
+            "answers every request, so default_target_group and rules would never be used; expected one "
+            "or the other (a rule may have a redirect of its own)");
+    if (!has_redirect && !has_default && !validate_has(node, "rules"))
+        validate_fault(v, node,
+                       "would answer every request with 404, expected default_target_group, rules or "
+                       "redirect");
+}
+
+static void validate_listener(struct validator *v, const struct config_load_balancer *lb,
+                              struct config_listener *listener, const struct doc_node *node)
+{
+    bool has_port = validate_has(node, "port"), has_unix = validate_has(node, "unix");
+    if (has_port && has_unix)
+        validate_fault(v, doc_get(node, "unix"), "stands beside port, expected one of them");
+    else if (!has_port && !has_unix)
+        validate_fault(v, node, "has neither \"port\" nor \"unix\", expected one of them");
+    if (!has_unix)
+        listener->endpoint.ip = lb->vip;
+    endpoint_name(&listener->endpoint, &v->config->arena);
+    name_listener(v, lb, listener);
+    if (listener->limits.uri_bytes > listener->limits.header_bytes) {
+        const struct doc_node *limits = doc_get(node, "limits");
+        validate_fault(v,
+                       validate_at(limits, validate_has(limits, "uri_bytes") ? "uri_bytes" : "header_bytes"),
+                       "uri_bytes is %u and header_bytes %u, expected the head to have room for the URI",
+                       listener->limits.uri_bytes, listener->limits.header_bytes);
+    }
+    check_listener_actions(v, listener, node);
+    validate_rules(v, listener, node);
+}
+
+/* An endpoint counts as known when its keys decoded: a faulty port is reported once, not as a twin of others.
+ */
+static bool has_endpoint(const struct config_endpoint *endpoint)
+{
+    return endpoint->unix_path.ptr || endpoint->port != 0;
+}
+
+static void validate_load_balancers(struct validator *v, struct names *names, struct names *listeners,
+                                    struct names *endpoints)
+{
+    struct config *config = v->config;
+    const struct doc_node *node = doc_get(v->doc->root, "load_balancers");
+    node = node ? node->first : NULL;
+    for (uint32_t i = 0; i < config->n_load_balancers; i++, node = node->next) {
+        struct config_load_balancer *lb = &config->load_balancers[i];
+        if (lb->name.ptr)
+            names_add(names, lb->name, i, doc_get(node, "name"));
+        if (node->kind == DOC_MAP && !validate_has(node, "listeners"))
+            validate_warning(v, node, "has no listeners: nothing arrives here");
+        const struct doc_node *item = doc_get(node, "listeners");
+        item = item ? item->first : NULL;
+        for (uint32_t j = 0; j < lb->n_listeners; j++, item = item->next) {
+            struct config_listener *listener = &lb->listeners[j];
+            if (item->kind != DOC_MAP)
+                continue;
+            validate_listener(v, lb, listener, item);
+            if (lb->name.ptr || validate_has(item, "name"))
+                names_add(listeners, listener->name, listeners->n, validate_at(item, "name"));
+            if (has_endpoint(&listener->endpoint))
+                names_add(endpoints, listener->endpoint.text, endpoints->n,
+                          validate_at(item, listener->endpoint.unix_path.ptr ? "unix" : "port"));
+        }
+    }
+}
+
+static void validate_admin(struct validator *v, struct names *endpoints)
+{
+    const struct config_endpoint *admin = &v->config->admin;
+    const struct doc_node *node = doc_get(v->doc->root, "admin");
+    if (!admin->text.ptr)
+        return;
+    if (!endpoint_is_local(admin))
+        validate_fault(v, validate_at(node, "listen"),
+                       "is %s%.*s, which other machines can reach; there is no authentication, so expected a "
+                       "loopback address such as 127.0.0.1:8443, a unix socket or \"off\"",
+                       admin->ip.family ? "" : "all addresses, ", SLICE_ARG(admin->text));
+    if (has_endpoint(admin))
+        names_add(endpoints, admin->text, endpoints->n, node ? validate_at(node, "listen") : v->doc->root);
+}
+
+static void validate_trusted_proxies(struct validator *v)
+{
+    const struct doc_node *node = doc_get(v->doc->root, "trusted_proxies");
+    for (uint32_t i = 0; i < v->config->n_trusted_proxies; i++)
+        if (v->config->trusted_proxies[i].bits == 0)
+            validate_warning(v, node,
+                             "trusts every client, so anyone can claim any address in X-Forwarded-For");
+}
+
+static void validate_groups(struct validator *v)
+{
+    struct config *config = v->config;
+    const struct doc_node *node = doc_get(v->doc->root, "target_groups");
+    node = node ? node->first : NULL;
+    for (uint32_t i = 0; i < config->n_target_groups; i++, node = node->next) {
+        if (node->kind != DOC_MAP)
+            continue;
+        validate_group(v, &config->target_groups[i], node);
+        if (!v->used[i] && doc_faults(v->doc) == 0)
+            validate_warning(v, validate_at(node, "name"), "is used by no listener and no rule");
+    }
+}
+
+static void collect_groups(struct validator *v)
+{
+    const struct doc_node *node = doc_get(v->doc->root, "target_groups");
+    node = node ? node->first : NULL;
+    for (uint32_t i = 0; i < v->config->n_target_groups; i++, node = node->next)
+        if (v->config->target_groups[i].name.ptr)
+            names_add(&v->groups, v->config->target_groups[i].name, i, doc_get(node, "name"));
+    names_sort(&v->groups);
+}
+
+static void report_twins(struct names *names, struct doc *doc,
+                         void (*report)(struct doc *doc, const struct name *twin, const struct name *first))
+{
+    names_sort(names);
+    names_each_twin(names, doc, report);
+    names_fini(names);
+}
+
+void validate_config(struct config *config, struct doc *doc)
+{
+    struct validator v = {.config = config, .doc = doc};
+    struct names load_balancers, listeners, endpoints;
+    names_init(&v.groups);
+    names_init(&load_balancers);
+    names_init(&listeners);
+    names_init(&endpoints);
+    v.used = calloc(config->n_target_groups + 1, sizeof(bool));
+    iso_assert(v.used != NULL);
+
+    collect_groups(&v);
+    validate_load_balancers(&v, &load_balancers, &listeners, &endpoints);
+    validate_admin(&v, &endpoints);
+    validate_trusted_proxies(&v);
+    validate_groups(&v);
+    if (listeners.n == 0 && doc->root && doc->root->kind == DOC_MAP)
+        validate_warning(&v, doc->root, "has no listener: nothing will be served");
+
+    report_twins(&v.groups, doc, report_name_twin);
+    report_twins(&load_balancers, doc, report_name_twin);
+    report_twins(&listeners, doc, report_name_twin);
+    report_twins(&endpoints, doc, report_endpoint_twin);
+    free(v.used);
+}

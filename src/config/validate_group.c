@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Target groups: targets that can be connected to, each once, and settings that have an effect together. */
+#include "config/validate_internal.h"
+
+#include "config/endpoint.h"
+
+enum { MAGLEV_SLOTS = 65537 }; /* balance/maglev: every target needs one slot at least (C-112) */
+
+static bool is_unspecified(const struct ip_addr *ip)
+{
+    static const uint8_t zero[16];
+    return ip->family && memcmp(ip->bytes, zero, ip->family == 4 ? 4 : 16) == 0;
+}
+
+/* True when the endpoint is complete. */
+static bool check_target_endpoint(struct validator *v, struct config_target *target,
+                                  const struct doc_node *node)
+{
+    bool has_ip = validate_has(node, "ip"), has_port = validate_has(node, "port");
+    if (validate_has(node, "unix")) {
+        if (has_ip || has_port)
+            validate_fault(v, doc_get(node, "unix"),
+                           "stands beside ip or port, expected one way to reach the target");
+        return target->endpoint.unix_path.ptr != NULL;
+    }
+    if (!has_ip && !validate_has(node, "host"))
+        validate_fault(v, node, "has neither \"ip\" nor \"unix\", expected one of them");
+    else if (!has_port)
+        validate_fault(v, node, "has no \"port\", expected the port to connect to");
+    if (is_unspecified(&target->endpoint.ip))
+        validate_fault(v, doc_get(node, "ip"), "is an address to listen on, expected one to connect to");
+    return target->endpoint.ip.family && target->endpoint.port;
+}
+
+static void report_target_twin(struct doc *doc, const struct name *twin, const struct name *first)
+{
+    doc_fault(doc, DIAG_ERROR, twin->node, "is %.*s, the target on line %u; expected each target once",
+              SLICE_ARG(twin->text), first->node->line);
+}
+
+static void check_targets(struct validator *v, struct config_target_group *group, const struct doc_node *node)
+{
+    struct names names;
+    names_init(&names);
+    const struct doc_node *list = doc_get(node, "targets"), *item = list ? list->first : NULL;
+    uint32_t working = 0, weightless = 0, disabled = 0;
+    for (uint32_t i = 0; i < group->n_targets; i++, item = item->next) {
+        struct config_target *target = &group->targets[i];
+        if (item->kind != DOC_MAP)
+            continue;
+        if (check_target_endpoint(v, target, item)) {
+            endpoint_name(&target->endpoint, &v->config->arena);
+            names_add(&names, target->endpoint.text, i, item);
+        }
+        working += target->enabled && target->weight > 0;
+        weightless += target->enabled && target->weight == 0;
+        disabled += !target->enabled;
+    }
+    if (!list || (list->kind == DOC_LIST && list->n == 0))
+        validate_warning(v, validate_at(node, "targets"), "has no targets: requests are answered with 503");
+    else if (group->n_targets && working == 0)
+        validate_warning(v, list,
+                         "none takes new work: %u with weight 0, %u disabled; requests are answered with 503",
+                         weightless, disabled);
+    names_sort(&names);
+    names_each_twin(&names, v->doc, report_target_twin);
+    names_fini(&names);
+}
+
+static void check_algorithm(struct validator *v, const struct config_target_group *group,
+                            const struct doc_node *node)
+{
+    if (group->algorithm == BALANCE_MAGLEV && group->n_targets > MAGLEV_SLOTS)
+        validate_fault(v, doc_get(node, "algorithm"),
+                       "has %u targets for the %d slots of its table, expected fewer", group->n_targets,
+                       MAGLEV_SLOTS);
+    if (validate_has(node, "hash_key") && group->algorithm != BALANCE_CONSISTENT_HASH &&
+        group->algorithm != BALANCE_MAGLEV)
+        validate_warning(v, doc_get(node, "hash_key"),
+                         "has no effect: only consistent_hash and maglev have a choice of key");
+}
+
+static void check_health(struct validator *v, const struct config_health_check *check,
+                         const struct doc_node *node)
+{
+    static const char *const http_only[] = {"path", "host", "method", "expect"};
+    if (!node || node->kind != DOC_MAP)
+        return;
+    for (size_t i = 0; i < iso_countof(http_only) && check->type == CONFIG_HEALTH_TCP; i++)
+        if (validate_has(node, http_only[i]))
+            validate_fault(v, doc_get(node, http_only[i]),
+                           "belongs to checks of type http, but the type is tcp%s",
+                           validate_has(node, "type") ? "" : " (the default)");
+    if (check->expect_body.ptr && slice_eq(check->method, SLICE("HEAD")))
+        validate_fault(v, doc_get(doc_get(node, "expect"), "body"),
+                       "is expected of HEAD, whose answer has no body");
+    if (check->type != CONFIG_HEALTH_NONE && check->timeout_ms > check->interval_ms)
+        validate_warning(v, validate_at(node, validate_has(node, "timeout_ms") ? "timeout_ms" : "interval_s"),
+                         "a check may take %u ms and the next is due after %u ms", check->timeout_ms,
+                         check->interval_ms);
+}
+
+void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node)
+{
+    check_targets(v, group, node);
+    check_algorithm(v, group, node);
+    check_health(v, &group->health_check, doc_get(node, "health_check"));
+}

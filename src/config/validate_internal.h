@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of validation share. A decoded struct and the node it came from are walked side by side; a
+ * value that could not be decoded was reported already, so checks ask the document whether a key is there. */
+#ifndef ISOBAR_CONFIG_VALIDATE_INTERNAL_H
+#define ISOBAR_CONFIG_VALIDATE_INTERNAL_H
+
+#include "config/names.h"
+#include "config/validate.h"
+
+struct validator {
+    struct config *config;
+    struct doc *doc;
+    struct names groups; /* names of the target groups */
+    bool *used;          /* owns; of each target group: something forwards to it */
+};
+
+/* The value under `key`, or the map itself when the key is not there: where to point a message at. */
+const struct doc_node *validate_at(const struct doc_node *map, const char *key);
+bool validate_has(const struct doc_node *map, const char *key);
+/* The index of a target group; false after reporting. */
+bool validate_group_ref(struct validator *v, struct slice name, const struct doc_node *node, uint32_t *index);
+
+void validate_rules(struct validator *v, struct config_listener *listener, const struct doc_node *node);
+void validate_redirect(struct validator *v, const struct config_redirect *redirect,
+                       const struct doc_node *node);
+void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node);
+
+#define validate_fault(v, node, ...)   doc_fault((v)->doc, DIAG_ERROR, node, __VA_ARGS__)
+#define validate_warning(v, node, ...) doc_fault((v)->doc, DIAG_WARNING, node, __VA_ARGS__)
+
+#endif
