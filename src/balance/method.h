@@ -22,40 +22,43 @@ enum balance_method_id {
     BALANCE_METHOD_COUNT
 };
 
-enum { BALANCE_NONE = 0xffffffffu, BALANCE_WEIGHT_MAX = 65535 };
+enum { BALANCE_NONE = 0xffffffffu, BALANCE_WEIGHT_MAX = 65535, BALANCE_RAMP_FULL = 65535 };
 
 /* The targets of a pool as methods see them; arrays of `n`, all borrowed for the table's life. */
 struct balance_pool {
     uint32_t n;
     const uint32_t *weights;   /* 0..65535; 0 takes no new work */
     const struct slice *names; /* unique and stable ("10.0.0.1:80"): hashing methods depend on nothing else */
-    _Atomic uint32_t *const
-        *in_flight; /* any thread, relaxed: requests a target is working on, over all workers */
-    uint32_t ring_points_per_weight; /* ring: points per unit of weight after dividing by the gcd; 0: 160 */
-    uint32_t maglev_size;            /* maglev: a prime; 0: 65537 */
+    /* any thread, relaxed: requests a target is working on, over all workers. Only least_connections and
+     * p2c_least_request look; others take NULL. */
+    _Atomic uint32_t *const *in_flight;
+    uint32_t ring_points; /* ring: points of a target of the pool's usual weight, see ring.c; 0: 160 */
+    uint32_t maglev_size; /* maglev: a prime, at most MAGLEV_SIZE_MAX; 0: 65537 */
 };
 
 struct balance_table;
 struct balance_state;
 
 struct balance_pick {
-    uint64_t hash; /* of the client address, header, cookie...; used when the method needs_hash */
-    /* Bit i: target i may take new work now (healthy, not full, not tried before). A set bit with weight 0 is
-     * skipped by the method. Borrowed for the call. */
+    /* Of the client address, header, cookie...; used when the method needs_hash. Well mixed (iso_hash64,
+     * siphash), never a number as it came: methods look at its upper bits. */
+    uint64_t hash;
+    /* Bit i: target i may take new work now (healthy, not full, not tried before); (n + 63) / 64 words, bits
+     * from n on are ignored. A set bit with weight 0 is skipped by the method. Borrowed for the call. */
     const uint64_t *eligible;
-    const uint32_t
-        *weights;    /* NULL: the pool's; otherwise the weights in force now (slow start), same indexes */
-    struct rng *rng; /* the worker's */
+    /* Slow start: how much of its weight each target has in force, 1..BALANCE_RAMP_FULL (slow_start_ramp());
+     * NULL: all of it, which is cheaper. A fraction, since a weight of 1 has no smaller integer. */
+    const uint16_t *ramp;
+    struct rng *rng; /* the worker's; not needed by methods that need a hash */
 };
 
 struct balance_method {
     const char *name;
     bool needs_hash;
-    /* Builds the immutable part; NULL result with ISO_OK is allowed where a method has none. ISO_ERR_INVALID
-     * when the pool cannot be served (for example more targets than Maglev slots). Threads: control. Owns:
-     * the arena. */
+    /* Builds the immutable part. ISO_ERR_INVALID when the pool cannot be served: two targets of one name,
+     * more targets than Maglev slots, a Maglev size that is no prime. Threads: control. Owns: the arena. */
     iso_err (*build)(const struct balance_pool *pool, struct arena *arena, struct balance_table **table);
-    /* Bytes of a zeroed state for `n` targets; a zeroed state is a valid start. */
+    /* Bytes of a state for the pool's targets, aligned to 8; a zeroed one is a valid start. */
     size_t (*state_bytes)(const struct balance_pool *pool);
     /* The index of the target to use, or BALANCE_NONE when no eligible target has weight. Never allocates or
      * blocks. Threads: the state's worker. */
