@@ -261,12 +261,19 @@ static enum http_reject decide_expect(struct http_message *msg, const struct fac
 }
 
 /* A request with a body may not change the protocol behind it: after the 101 the two ends would have to agree
- * on where the body ended. */
+ * on where the body ended. Of interim responses only the 101 names a protocol. */
+static bool may_upgrade(const struct http_message *msg, const struct facts *facts)
+{
+    if (msg->version_minor == 0 || facts->offers_h2c)
+        return false;
+    if (!msg->is_response)
+        return facts->lists_upgrade && !has_body(msg);
+    return msg->status == 101 || (msg->status >= 200 && facts->lists_upgrade);
+}
+
 static void decide_upgrade(struct http_message *msg, const struct facts *facts)
 {
-    bool asked = facts->lists_upgrade || msg->status == 101;
-    msg->upgrade = facts->n_upgrades && asked && msg->version_minor > 0 && !facts->offers_h2c &&
-                   (msg->is_response || !has_body(msg));
+    msg->upgrade = facts->n_upgrades && may_upgrade(msg, facts);
     if (facts->n_upgrades && !msg->upgrade)
         http_message_drop(msg, HTTP_FIELD_UPGRADE);
 }
