@@ -47,11 +47,11 @@ static struct totals count(const struct config *config)
 static void print_faults(const struct iso_diag *diag)
 {
     for (const struct diag_entry *entry = diag->first; entry; entry = entry->next) {
-        fprintf(stderr, "%s:", entry->file);
-        if (entry->line)
-            fprintf(stderr, "%u:%u:", entry->line, entry->column);
-        fprintf(stderr, " %s%s%s%s\n", entry->severity == DIAG_WARNING ? "warning: " : "", entry->path,
-                *entry->path ? ": " : "", entry->message);
+        struct text line;
+        text_init(&line);
+        diag_format(entry, &line);
+        fprintf(stderr, "%s\n", line.data);
+        text_fini(&line);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "config/decode.h"
 #include "config/endpoint.h"
 #include "config/suggest.h"
+#include "observe/accesslog.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -254,10 +255,24 @@ bool check_template(struct decoder *decoder, const struct doc_node *node, struct
 
 bool check_log_format(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
-    if (slice_eq(*text, SLICE("json")))
-        return true;
-    if (slice_find(*text, '{') == text->len || has_control(*text))
-        return refuse(decoder, node,
-                      "expected \"json\" or a text with fields in braces: \"{client} {status}\"");
-    return true;
+    static const char *const fields[] = {
+#define LOG_FIELD(kind, id, name, what) name,
+#include "observe/accesslog_fields.def"
+#undef LOG_FIELD
+    };
+    struct accesslog_format *format = NULL;
+    struct slice unknown = {0};
+    if (has_control(*text))
+        return refuse(decoder, node, "expected a text without control characters");
+    if (accesslog_format_compile(*text, &format, &unknown) == ISO_OK) {
+        bool constant = accesslog_format_is_constant(format);
+        accesslog_format_free(format);
+        return !constant || refuse(decoder, node, "expected " EXPECT_LOG_FORMAT);
+    }
+    struct suggestion near = {0};
+    for (size_t i = 0; i < iso_countof(fields); i++)
+        suggest_offer(&near, unknown, fields[i]);
+    return refuse(decoder, node, "{%.*s} is no field%s%s%s", SLICE_ARG(unknown),
+                  near.name ? ", did you mean {" : "", near.name ? near.name : ", see docs/access-log.md",
+                  near.name ? "}?" : "");
 }

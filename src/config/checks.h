@@ -6,16 +6,18 @@
 
 #include "config/schema.h"
 
-#define EXPECT_NAME     "a name of 1 to 128 letters, digits and . _ - / : @"
-#define EXPECT_PATH     "a path that begins with /"
-#define EXPECT_TARGET   "a path that begins with /, with or without a query"
-#define EXPECT_HOST     "a host name such as example.com or *.example.com, or an address"
-#define EXPECT_TOKEN    "a name of letters, digits and signs such as - _ . without blanks"
-#define EXPECT_VALUE    "a text without control characters or blanks at its ends"
-#define EXPECT_FILE     "a file name"
-#define EXPECT_UNIX     "the path of a unix socket, at most 107 bytes"
-#define EXPECT_REGEX    "a regular expression (PCRE2)"
-#define EXPECT_SCHEME   "http or https"
+#define EXPECT_NAME   "a name of 1 to 128 letters, digits and . _ - / : @"
+#define EXPECT_PATH   "a path that begins with /"
+#define EXPECT_TARGET "a path that begins with /, with or without a query"
+#define EXPECT_HOST   "a host name such as example.com or *.example.com, or an address"
+#define EXPECT_TOKEN  "a name of letters, digits and signs such as - _ . without blanks"
+#define EXPECT_VALUE  "a text without control characters or blanks at its ends"
+#define EXPECT_FILE   "a file name"
+#define EXPECT_UNIX   "the path of a unix socket, at most 107 bytes"
+#define EXPECT_REGEX  "a regular expression (PCRE2)"
+#define EXPECT_SCHEME "http or https"
+#define EXPECT_LOG_FORMAT                                                                                    \
+    "json, common, combined or a text with fields in braces such as \"{client} {status}\""
 #define EXPECT_TEMPLATE "a text that may contain {host}, {path} or {query}"
 
 schema_check_fn check_name;           /* of load balancers, groups, rules */
@@ -35,6 +37,6 @@ schema_check_fn check_unix_path;  /* made absolute in the same way */
 schema_check_fn check_regex;      /* compiles */
 schema_check_fn check_scheme;     /* http, https */
 schema_check_fn check_template;   /* known placeholders only */
-schema_check_fn check_log_format; /* "json" or a format string */
+schema_check_fn check_log_format; /* what observe/accesslog can compile, with a field in it */
 
 #endif

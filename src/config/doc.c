@@ -63,6 +63,7 @@ struct doc_node *doc_add(struct doc *doc, struct doc_node *parent, struct slice 
         node->key = arena_slice(&doc->arena, key);
     doc->n_nodes++;
     if (!parent) {
+        iso_assert(!doc->root);
         doc->root = node;
         return node;
     }
@@ -216,6 +217,11 @@ const char *doc_path(const struct doc_node *node, struct arena *arena)
 {
     const struct doc_node *way[DOC_DEPTH_MAX];
     size_t n = 0;
+    for (const struct doc_node *at = node; at; at = at->parent)
+        if (at->label && (at == node || !node->key.ptr))
+            return at->label;
+        else if (at->label)
+            return arena_printf(arena, "%s (%.*s)", at->label, SLICE_ARG(node->key));
     for (; node && node->parent; node = node->parent)
         way[n++] = node;
     struct text path;
@@ -225,6 +231,12 @@ const char *doc_path(const struct doc_node *node, struct arena *arena)
     const char *copy = arena_slice(arena, text_slice(&path)).ptr;
     text_fini(&path);
     return copy;
+}
+
+const char *doc_place(const struct doc_node *node, struct arena *arena)
+{
+    return node->line ? arena_printf(arena, "on line %u", node->line)
+                      : arena_printf(arena, "at %s", doc_path(node, arena));
 }
 
 const char *doc_describe(const struct doc_node *node, struct arena *arena)

@@ -24,6 +24,7 @@ struct doc_node {
     uint32_t depth;        /* of the root: 1 */
     uint32_t line, column; /* from 1; 0: unknown */
     uint32_t key_line, key_column;
+    const char *label; /* borrows: stands for the path of the node and of all below it ("--to HOST:PORT") */
     struct slice key;  /* name in the parent's map; ptr NULL: an item of a list, or the root */
     struct slice text; /* a scalar as written, without quotes */
     union {
@@ -70,8 +71,11 @@ bool doc_check_utf8(struct doc *doc, struct slice text);
 
 /* The value under a key of a map; NULL when there is none or `map` is no map. */
 const struct doc_node *doc_get(const struct doc_node *map, const char *key);
-/* "/target_groups/0/port", as JSON pointers have it (RFC 6901); "" for the root. Owns: the arena. */
+/* "/target_groups/0/port", as JSON pointers have it (RFC 6901); "" for the root; the label of the node or of
+ * the nearest one above it that has one. Owns: the arena. */
 const char *doc_path(const struct doc_node *node, struct arena *arena);
+/* Where a node is, for messages about another one: "on line 7", or "at" its label. Owns: the arena. */
+const char *doc_place(const struct doc_node *node, struct arena *arena);
 /* What a node is, for messages: `the text "abc"`, `the number 5`, `a list`. Owns: the arena. */
 const char *doc_describe(const struct doc_node *node, struct arena *arena);
 

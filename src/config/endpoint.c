@@ -48,6 +48,12 @@ void endpoint_name(struct config_endpoint *endpoint, struct arena *arena)
         slice_str(arena_printf(arena, "%s%.*s%s:%u", v6 ? "[" : "", len, ip, v6 ? "]" : "", endpoint->port));
 }
 
+bool endpoint_is_any(const struct config_endpoint *endpoint)
+{
+    static const uint8_t zero[16];
+    return !endpoint->unix_path.ptr && memcmp(endpoint->ip.bytes, zero, sizeof(zero)) == 0;
+}
+
 bool endpoint_is_local(const struct config_endpoint *endpoint)
 {
     static const struct ip_addr loopback6 = {.family = 6, .bytes = {[15] = 1}};

@@ -11,6 +11,8 @@ enum { ENDPOINT_UNIX_MAX = 107 }; /* sun_path without its NUL */
 bool endpoint_parse(struct slice text, struct config_endpoint *out, const char **why);
 /* Sets endpoint->text from the other fields. Owns: the arena. */
 void endpoint_name(struct config_endpoint *endpoint, struct arena *arena);
+/* Family 0, 0.0.0.0 or ::: every address of the machine, and none to connect to. */
+bool endpoint_is_any(const struct config_endpoint *endpoint);
 /* 127.0.0.0/8, ::1 or a unix socket: not reachable from another machine. */
 bool endpoint_is_local(const struct config_endpoint *endpoint);
 

@@ -420,8 +420,8 @@ static const struct schema_section admin_section = {
 static const struct schema_key access_log_keys[] = {
     TEXT("file", file, check_log_file, "\"off\", \"stdout\" or a file name", "off",
          "off, stdout or a file that is appended to"),
-    TEXT("format", format, check_log_format, "\"json\" or a text with fields in braces", "json",
-         "json, or a text with fields in braces: \"{client} {method} {path} {status}\""),
+    TEXT("format", format, check_log_format, EXPECT_LOG_FORMAT, "json",
+         "json, common, combined, or a text with fields in braces; the fields: access-log.md"),
     END};
 static const struct schema_section access_log_section = {
     .keys = access_log_keys, .item = "an access log", .doc = "One line for each request."};

@@ -41,16 +41,15 @@ bool validate_group_ref(struct validator *v, struct slice name, const struct doc
 
 static void report_name_twin(struct doc *doc, const struct name *twin, const struct name *first)
 {
-    doc_fault(doc, DIAG_ERROR, twin->node,
-              "is \"%.*s\", a name that is taken on line %u; expected a unique one", SLICE_ARG(twin->text),
-              first->node->line);
+    doc_fault(doc, DIAG_ERROR, twin->node, "is \"%.*s\", a name that is taken %s; expected a unique one",
+              SLICE_ARG(twin->text), doc_place(first->node, &doc->arena));
 }
 
 static void report_endpoint_twin(struct doc *doc, const struct name *twin, const struct name *first)
 {
     doc_fault(doc, DIAG_ERROR, twin->node,
-              "listens on %.*s, as does line %u; expected another address or port", SLICE_ARG(twin->text),
-              first->node->line);
+              "listens on %.*s, as does the listener %s; expected another address or port",
+              SLICE_ARG(twin->text), doc_place(first->node, &doc->arena));
 }
 
 static void name_listener(struct validator *v, const struct config_load_balancer *lb,
@@ -119,6 +118,33 @@ static bool has_endpoint(const struct config_endpoint *endpoint)
     return endpoint->unix_path.ptr || endpoint->port != 0;
 }
 
+static void validate_admin(struct validator *v)
+{
+    const struct config_endpoint *admin = &v->config->admin;
+    if (admin->text.ptr && !endpoint_is_local(admin))
+        validate_fault(v, validate_at(doc_get(v->doc->root, "admin"), "listen"),
+                       "is %s%.*s, which other machines can reach; there is no authentication, so expected a "
+                       "loopback address such as 127.0.0.1:8443, a unix socket or \"off\"",
+                       admin->ip.family ? "" : "all addresses, ", SLICE_ARG(admin->text));
+}
+
+/* A listener on all addresses takes the port on the loopback as well. */
+static void check_admin_clash(struct validator *v, const struct config_endpoint *endpoint,
+                              const struct doc_node *node)
+{
+    const struct config_endpoint *admin = &v->config->admin;
+    bool same = endpoint->unix_path.ptr || admin->unix_path.ptr
+                    ? slice_eq(endpoint->text, admin->text)
+                    : admin->port && admin->port == endpoint->port &&
+                          (endpoint_is_any(endpoint) ||
+                           (endpoint->ip.family == admin->ip.family && ip_eq(&endpoint->ip, &admin->ip)));
+    if (admin->text.ptr && same)
+        validate_fault(v, node,
+                       "listens on %.*s, as does the admin listener (admin.listen: %.*s); expected another "
+                       "port for one of them",
+                       SLICE_ARG(endpoint->text), SLICE_ARG(admin->text));
+}
+
 static void validate_load_balancers(struct validator *v, struct names *names, struct names *listeners,
                                     struct names *endpoints)
 {
@@ -140,26 +166,14 @@ static void validate_load_balancers(struct validator *v, struct names *names, st
             validate_listener(v, lb, listener, item);
             if (lb->name.ptr || validate_has(item, "name"))
                 names_add(listeners, listener->name, listeners->n, validate_at(item, "name"));
-            if (has_endpoint(&listener->endpoint))
-                names_add(endpoints, listener->endpoint.text, endpoints->n,
-                          validate_at(item, listener->endpoint.unix_path.ptr ? "unix" : "port"));
+            const struct doc_node *where =
+                validate_at(item, listener->endpoint.unix_path.ptr ? "unix" : "port");
+            if (has_endpoint(&listener->endpoint)) {
+                names_add(endpoints, listener->endpoint.text, endpoints->n, where);
+                check_admin_clash(v, &listener->endpoint, where);
+            }
         }
     }
-}
-
-static void validate_admin(struct validator *v, struct names *endpoints)
-{
-    const struct config_endpoint *admin = &v->config->admin;
-    const struct doc_node *node = doc_get(v->doc->root, "admin");
-    if (!admin->text.ptr)
-        return;
-    if (!endpoint_is_local(admin))
-        validate_fault(v, validate_at(node, "listen"),
-                       "is %s%.*s, which other machines can reach; there is no authentication, so expected a "
-                       "loopback address such as 127.0.0.1:8443, a unix socket or \"off\"",
-                       admin->ip.family ? "" : "all addresses, ", SLICE_ARG(admin->text));
-    if (has_endpoint(admin))
-        names_add(endpoints, admin->text, endpoints->n, node ? validate_at(node, "listen") : v->doc->root);
 }
 
 static void validate_trusted_proxies(struct validator *v)
@@ -216,10 +230,10 @@ void validate_config(struct config *config, struct doc *doc)
 
     collect_groups(&v);
     validate_load_balancers(&v, &load_balancers, &listeners, &endpoints);
-    validate_admin(&v, &endpoints);
+    validate_admin(&v);
     validate_trusted_proxies(&v);
     validate_groups(&v);
-    if (listeners.n == 0 && doc->root && doc->root->kind == DOC_MAP)
+    if (listeners.n == 0 && doc_faults(doc) == 0)
         validate_warning(&v, doc->root, "has no listener: nothing will be served");
 
     report_twins(&v.groups, doc, report_name_twin);

@@ -6,12 +6,6 @@
 
 enum { MAGLEV_SLOTS = 65537 }; /* balance/maglev: every target needs one slot at least (C-112) */
 
-static bool is_unspecified(const struct ip_addr *ip)
-{
-    static const uint8_t zero[16];
-    return ip->family && memcmp(ip->bytes, zero, ip->family == 4 ? 4 : 16) == 0;
-}
-
 /* True when the endpoint is complete. */
 static bool check_target_endpoint(struct validator *v, struct config_target *target,
                                   const struct doc_node *node)
@@ -27,15 +21,15 @@ static bool check_target_endpoint(struct validator *v, struct config_target *tar
         validate_fault(v, node, "has neither \"ip\" nor \"unix\", expected one of them");
     else if (!has_port)
         validate_fault(v, node, "has no \"port\", expected the port to connect to");
-    if (is_unspecified(&target->endpoint.ip))
+    if (target->endpoint.ip.family && endpoint_is_any(&target->endpoint))
         validate_fault(v, doc_get(node, "ip"), "is an address to listen on, expected one to connect to");
     return target->endpoint.ip.family && target->endpoint.port;
 }
 
 static void report_target_twin(struct doc *doc, const struct name *twin, const struct name *first)
 {
-    doc_fault(doc, DIAG_ERROR, twin->node, "is %.*s, the target on line %u; expected each target once",
-              SLICE_ARG(twin->text), first->node->line);
+    doc_fault(doc, DIAG_ERROR, twin->node, "is %.*s, the target %s; expected each target once",
+              SLICE_ARG(twin->text), doc_place(first->node, &doc->arena));
 }
 
 static void check_targets(struct validator *v, struct config_target_group *group, const struct doc_node *node)
@@ -56,7 +50,7 @@ static void check_targets(struct validator *v, struct config_target_group *group
         weightless += target->enabled && target->weight == 0;
         disabled += !target->enabled;
     }
-    if (!list || (list->kind == DOC_LIST && list->n == 0))
+    if (doc_faults(v->doc) == 0 && (!list || list->n == 0))
         validate_warning(v, validate_at(node, "targets"), "has no targets: requests are answered with 503");
     else if (group->n_targets && working == 0)
         validate_warning(v, list,

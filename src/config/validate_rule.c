@@ -33,9 +33,8 @@ static void check_action(struct validator *v, const struct doc_node *node)
 
 static void report_forward_twin(struct doc *doc, const struct name *twin, const struct name *first)
 {
-    doc_fault(doc, DIAG_ERROR, twin->node,
-              "is \"%.*s\" again, as on line %u; expected each target group once", SLICE_ARG(twin->text),
-              first->node->line);
+    doc_fault(doc, DIAG_ERROR, twin->node, "is \"%.*s\" again, as %s; expected each target group once",
+              SLICE_ARG(twin->text), doc_place(first->node, &doc->arena));
 }
 
 static void check_forward(struct validator *v, struct config_rule *rule, const struct doc_node *node)
@@ -97,14 +96,14 @@ static void check_respond(struct validator *v, const struct config_rule *rule, c
 static void report_rule_name_twin(struct doc *doc, const struct name *twin, const struct name *first)
 {
     doc_fault(doc, DIAG_ERROR, twin->node,
-              "is \"%.*s\", the name of the rule on line %u; expected a unique one in this listener",
-              SLICE_ARG(twin->text), first->node->line);
+              "is \"%.*s\", the name of the rule %s; expected a unique one in this listener",
+              SLICE_ARG(twin->text), doc_place(first->node, &doc->arena));
 }
 
 static void report_match_twin(struct doc *doc, const struct name *twin, const struct name *first)
 {
-    doc_fault(doc, DIAG_WARNING, twin->node, "never takes a request: the rule on line %u has the same match",
-              first->node->line);
+    doc_fault(doc, DIAG_WARNING, twin->node, "never takes a request: the rule %s has the same match",
+              doc_place(first->node, &doc->arena));
 }
 
 /* The match as text: equal ones print the same. Owns: the document's arena. */

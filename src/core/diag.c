@@ -81,3 +81,13 @@ void diag_sort(struct iso_diag *diag)
     diag->last = entries[n - 1];
     free(entries);
 }
+
+void diag_format(const struct diag_entry *entry, struct text *out)
+{
+    if (*entry->file)
+        text_printf(out, "%s:", entry->file);
+    if (entry->line)
+        text_printf(out, "%u:%u:", entry->line, entry->column);
+    text_printf(out, "%s%s%s%s%s", out->len ? " " : "", entry->severity == DIAG_WARNING ? "warning: " : "",
+                entry->path, *entry->path ? ": " : "", entry->message);
+}

@@ -6,6 +6,7 @@
 
 #include "core/arena.h"
 #include "core/check.h"
+#include "core/text.h"
 
 enum diag_severity { DIAG_ERROR, DIAG_WARNING };
 
@@ -33,5 +34,8 @@ void diag_add(struct iso_diag *diag, enum diag_severity severity, const char *fi
 /* Orders the entries by file, line and column; those without a line come last, those of one place stay as
  * found. */
 void diag_sort(struct iso_diag *diag);
+/* "file:line:column: path: message", without what is unknown; a warning says so before its path. No line end.
+ */
+void diag_format(const struct diag_entry *entry, struct text *out);
 
 #endif

@@ -33,6 +33,8 @@ struct accesslog_entry {
  * ISO_ERR_INVALID when it has an unknown field; `*what` is then its name, a part of `format`. */
 iso_err accesslog_format_compile(struct slice format, struct accesslog_format **out,
                                  struct slice *what) ISO_MUST_USE;
+/* Has no field, so every line would be the same: hardly what was meant. */
+bool accesslog_format_is_constant(const struct accesslog_format *format);
 void accesslog_format_free(struct accesslog_format *format);
 
 /* Opens the file ("stdout" or a path, appended to) and starts the writer thread with one ring per worker.

@@ -103,6 +103,14 @@ iso_err accesslog_format_compile(struct slice text, struct accesslog_format **ou
     return ISO_OK;
 }
 
+bool accesslog_format_is_constant(const struct accesslog_format *format)
+{
+    for (uint32_t i = 0; i < format->n_ops; i++)
+        if (format->ops[i].field != FIELD_LITERAL)
+            return false;
+    return !format->is_json;
+}
+
 void accesslog_format_free(struct accesslog_format *format)
 {
     if (!format)
