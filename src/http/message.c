@@ -36,6 +36,7 @@ struct http_field *http_message_find_name(struct http_message *msg, struct slice
 
 bool http_message_add(struct http_message *msg, struct slice name, struct slice value)
 {
+    iso_assert(name.len > 0);
     if (msg->n_fields == HTTP_FIELDS_MAX || name.len > UINT32_MAX || value.len > UINT32_MAX)
         return false;
     msg->fields[msg->n_fields++] = (struct http_field){.name = name.ptr,

@@ -114,7 +114,7 @@ bool http_method_is_idempotent(enum http_method method);
 struct http_field *http_message_find(struct http_message *msg, enum http_field_id id);
 /* The same by name, for names that have no id; case does not matter. */
 struct http_field *http_message_find_name(struct http_message *msg, struct slice name);
-/* Adds a field behind the others; false when there is no room. Name and value are borrowed. */
+/* Adds a field behind the others; false when there is no room. Name (not empty) and value are borrowed. */
 bool http_message_add(struct http_message *msg, struct slice name, struct slice value);
 void http_message_drop(struct http_message *msg, enum http_field_id id);
 void http_message_drop_name(struct http_message *msg, struct slice name);

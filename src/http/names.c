@@ -5,7 +5,7 @@
 #include "http/message.h"
 #include "http/names.h"
 
-enum { NAME_MAX_BYTES = 24, SLOTS = 256 };
+enum { NAME_MAX_BYTES = HTTP_FOLDED_MAX };
 
 struct known_name {
     char text[NAME_MAX_BYTES]; /* lower case, padded with NUL */
@@ -19,64 +19,32 @@ static const struct known_name names[HTTP_FIELD_COUNT] = {
 };
 
 #define FIELD(id, name)                                                                                      \
-    _Static_assert(sizeof(name) - 1 >= 2 && sizeof(name) - 1 <= NAME_MAX_BYTES, "see same_folded()");
+    _Static_assert(sizeof(name) - 1 >= 2 && sizeof(name) - 1 <= NAME_MAX_BYTES, "see http_same_folded()");
 #include "http/fields.def"
 #undef FIELD
-_Static_assert(HTTP_FIELD_COUNT < SLOTS / 2, "the table stays sparse, and an id fits a byte");
+_Static_assert(HTTP_FIELD_COUNT < HTTP_NAME_SLOTS / 2, "the table stays sparse, and an id fits a byte");
 
-static uint8_t slots[SLOTS]; /* ids; 0 ends a probe */
-
-static inline uint32_t slot_of(const char *name, size_t len)
-{
-    uint32_t first = (unsigned char)name[0] | 0x20u, last = (unsigned char)name[len - 1] | 0x20u;
-    return (first * 7 + last * 49 + (uint32_t)len * 19) % SLOTS;
-}
+uint8_t http_name_slots[HTTP_NAME_SLOTS];
 
 __attribute__((constructor)) static void fill_slots(void)
 {
     for (unsigned id = 1; id < HTTP_FIELD_COUNT; id++) {
-        uint32_t at = slot_of(names[id].text, names[id].len);
-        while (slots[at])
-            at = (at + 1) % SLOTS;
-        slots[at] = (uint8_t)id;
+        uint32_t at = http_name_slot(names[id].text, names[id].len);
+        while (http_name_slots[at])
+            at = (at + 1) % HTTP_NAME_SLOTS;
+        http_name_slots[at] = (uint8_t)id;
     }
-}
-
-#define DEFINE_SAME_FOLDED(bits)                                                                             \
-    static inline bool same##bits(const char *name, const char *known)                                       \
-    {                                                                                                        \
-        uint##bits##_t n, k, fold = (uint##bits##_t)0x2020202020202020u;                                     \
-        memcpy(&n, name, sizeof(n));                                                                         \
-        memcpy(&k, known, sizeof(k));                                                                        \
-        /* Only where the known byte is a letter (0x40 set) may the case bit differ. */                      \
-        fold &= (uint##bits##_t)(k >> 1);                                                                    \
-        return ((n ^ k) & (uint##bits##_t) ~fold) == 0;                                                      \
-    }
-DEFINE_SAME_FOLDED(16)
-DEFINE_SAME_FOLDED(32)
-DEFINE_SAME_FOLDED(64)
-
-/* Is `name` the known name but for case? Both have `len` bytes, 2 to NAME_MAX_BYTES. */
-static inline bool same_folded(const char *name, const char *known, size_t len)
-{
-    if (len >= 8) {
-        if (!same64(name, known) || !same64(name + len - 8, known + len - 8))
-            return false;
-        return len <= 16 || same64(name + 8, known + 8);
-    }
-    if (len >= 4)
-        return same32(name, known) && same32(name + len - 4, known + len - 4);
-    return same16(name, known) && same16(name + len - 2, known + len - 2);
 }
 
 enum http_field_id http_field_lookup(struct slice name)
 {
     if (name.len < 2 || name.len > NAME_MAX_BYTES)
         return HTTP_FIELD_OTHER;
-    for (uint32_t at = slot_of(name.ptr, name.len); slots[at]; at = (at + 1) % SLOTS) {
-        const struct known_name *known = &names[slots[at]];
-        if (known->len == name.len && same_folded(name.ptr, known->text, name.len))
-            return (enum http_field_id)slots[at];
+    for (uint32_t at = http_name_slot(name.ptr, name.len); http_name_slots[at];
+         at = (at + 1) % HTTP_NAME_SLOTS) {
+        const struct known_name *known = &names[http_name_slots[at]];
+        if (known->len == name.len && http_same_folded(name.ptr, known->text, name.len))
+            return (enum http_field_id)http_name_slots[at];
     }
     return HTTP_FIELD_OTHER;
 }
@@ -93,10 +61,11 @@ enum http_field_id http_field_lookalike(struct slice name)
 {
     if (name.len < 2 || name.len > NAME_MAX_BYTES)
         return HTTP_FIELD_OTHER;
-    for (uint32_t at = slot_of(name.ptr, name.len); slots[at]; at = (at + 1) % SLOTS) {
-        const struct known_name *known = &names[slots[at]];
+    for (uint32_t at = http_name_slot(name.ptr, name.len); http_name_slots[at];
+         at = (at + 1) % HTTP_NAME_SLOTS) {
+        const struct known_name *known = &names[http_name_slots[at]];
         if (known->len == name.len && same_but_hyphens(name.ptr, known))
-            return (enum http_field_id)slots[at];
+            return (enum http_field_id)http_name_slots[at];
     }
     return HTTP_FIELD_OTHER;
 }

@@ -39,12 +39,9 @@ static inline const char *scan_value(const char *floor, const char *p, const cha
 {
 #ifdef __SSE2__
     if (iso_likely(end - p >= 32)) {
-        unsigned stops = scan_value_block(p);
+        unsigned stops = scan_value_block(p) | scan_value_block(p + 16) << 16;
         if (stops)
             return p + __builtin_ctz(stops);
-        stops = scan_value_block(p + 16);
-        if (stops)
-            return p + 16 + __builtin_ctz(stops);
         p += 32;
     }
     if (end - p < 16 && end - floor >= 16) {
