@@ -3,7 +3,7 @@
  * the writer running and carrying the rings to a file. Paced so that the writer keeps up, as on a server: a
  * worker that only logs would measure a full ring.
  *
- *     build/bench/accesslog [FILE] [WORKERS]        default: /dev/null 1 */
+ *     build/bench/bench_accesslog [FILE] [WORKERS]        default: /dev/null 1 */
 #include "core/clock.h"
 #include "observe/accesslog.h"
 

@@ -10,22 +10,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Target states (D3). Source: states.def holds the transitions. */
+/* Target states (D3): TARGET_PENDING, which a zeroed status is in, TARGET_ACTIVE, TARGET_UNHEALTHY,
+ * TARGET_DRAINING, TARGET_REMOVED. Source: states.def also holds the transitions. */
 enum target_state {
-    TARGET_PENDING,
-    TARGET_ACTIVE,
-    TARGET_UNHEALTHY,
-    TARGET_DRAINING,
-    TARGET_REMOVED,
+#define STATE(id, word, what) TARGET_##id,
+#include "health/states.def"
+    TARGET_STATE_COUNT
+};
+
+enum health_reason {
+#define HEALTH_REASON(id, kind, word, text) HEALTH_REASON_##id,
+#include "health/reasons.def"
+#undef HEALTH_REASON
+    HEALTH_REASON_COUNT
 };
 
 struct health_status {
     /* any thread reads: relaxed, then acquire on the epoch; the health thread writes */
     _Atomic uint32_t state;       /* enum target_state */
-    _Atomic uint32_t reason;      /* of the last change: index into health/reasons.def */
-    _Atomic uint32_t http_status; /* of the last HTTP probe; 0: none */
+    _Atomic uint32_t reason;      /* enum health_reason: of the last change */
+    _Atomic uint32_t last_reason; /* enum health_reason: of the last check */
+    _Atomic uint32_t http_status; /* of the last HTTP check; 0: no answer */
+    _Atomic uint32_t check_us;    /* how long the last check took */
     _Atomic uint64_t changed_wall_ns, checked_wall_ns;
     _Atomic uint64_t checks, failures; /* counted since the target exists */
+    _Atomic uint64_t transitions;      /* changes of state */
     /* set once before publishing */
     _Atomic uint32_t *epoch; /* of the group; shared */
 };
@@ -36,5 +45,8 @@ static inline bool health_is_usable(const struct health_status *status)
     return atomic_load_explicit(&((struct health_status *)status)->state, memory_order_relaxed) ==
            TARGET_ACTIVE;
 }
+
+/* "connect-refused"; for logs, metrics and the API. Threads: any. */
+const char *health_reason_word(enum health_reason reason);
 
 #endif

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "health/health.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "health/judge.h"
+#include "health/probe.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* One watched target. Owner: the health thread. */
+struct watch {
+    struct slice group, name; /* owns */
+    struct probe_plan *plan;  /* owns */
+    struct health_status *status;
+    struct probe probe;
+    struct loop_timer next; /* the next check */
+    struct judge judge;
+    bool is_enabled;
+    bool is_reported; /* the log knows that this new target does not come up */
+    bool is_settled;  /* past its first check */
+    struct health *health;
+    struct loop_deferred release;
+};
+
+struct health {
+    struct loop loop;
+    pthread_t thread;
+    /* health thread only */
+    struct watch **watches; /* owns; sorted by (group, name) */
+    uint32_t n_watches;
+    struct rng rng;
+    uint64_t local_said_ns; /* when the log was last told of an error of our own */
+    /* any thread: atomic, relaxed */
+    _Atomic uint32_t n_unsettled;
+};
+
+static enum target_state state_of(const struct watch *watch)
+{
+    return atomic_load_explicit(&watch->status->state, memory_order_relaxed);
+}
+
+static bool is_checked(const struct watch *watch)
+{
+    return watch->plan->check.type != CONFIG_HEALTH_NONE;
+}
+
+static void set_settled(struct watch *watch, bool is_settled)
+{
+    if (is_settled && !watch->is_settled)
+        atomic_fetch_sub_explicit(&watch->health->n_unsettled, 1, memory_order_relaxed);
+    if (!is_settled && watch->is_settled)
+        atomic_fetch_add_explicit(&watch->health->n_unsettled, 1, memory_order_relaxed);
+    watch->is_settled = is_settled;
+}
+
+static void say(const struct watch *watch, enum target_state from, const struct target_step *step,
+                enum health_reason reason)
+{
+    const struct config_health_check *check = &watch->plan->check;
+    bool is_good = step->to == TARGET_ACTIVE || step->to == TARGET_PENDING;
+    enum log_level level =
+        is_good || step->action == TARGET_ACTION_STOP ? LOG_LEVEL_NOTICE : LOG_LEVEL_WARNING;
+    char status[32] = "";
+    unsigned http_status = atomic_load_explicit(&watch->status->http_status, memory_order_relaxed);
+    if (http_status &&
+        (reason == HEALTH_REASON_OK || reason == HEALTH_REASON_STATUS || reason == HEALTH_REASON_BODY))
+        snprintf(status, sizeof(status), ", answered %u", http_status);
+    if (step->action == TARGET_ACTION_REPORT)
+        log_line(LOG_LEVEL_WARNING, "target %.*s %.*s stays %s after %u checks: %s%s",
+                 SLICE_ARG(watch->group), SLICE_ARG(watch->name), target_state_word(from),
+                 check->unhealthy_threshold, health_reason_word(reason), status);
+    else
+        log_line(level, "target %.*s %.*s is %s (was %s): %s%s", SLICE_ARG(watch->group),
+                 SLICE_ARG(watch->name), target_state_word(step->to), target_state_word(from),
+                 health_reason_word(reason), status);
+}
+
+static void store_state(struct watch *watch, enum target_state to, enum health_reason reason)
+{
+    struct health_status *status = watch->status;
+    atomic_store_explicit(&status->reason, reason, memory_order_relaxed);
+    atomic_store_explicit(&status->changed_wall_ns, clock_wall_ns(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&status->transitions, 1, memory_order_relaxed);
+    atomic_store_explicit(&status->state, to, memory_order_relaxed);
+    if (status->epoch)
+        atomic_fetch_add_explicit(status->epoch, 1, memory_order_release);
+}
+
+/* Sets off the checks of a target that has none running; a timer, so that a pool's first ones are one turn's
+ * work and no event of this turn can meet a new socket. */
+static void begin_checks(struct watch *watch)
+{
+    struct health *health = watch->health;
+    judge_begin(&watch->judge);
+    watch->is_reported = false;
+    if (is_checked(watch)) {
+        set_settled(watch, false);
+        loop_timer_set(&health->loop, &watch->next, health->loop.now_ns);
+    }
+}
+
+static void end_checks(struct watch *watch)
+{
+    loop_timer_remove(&watch->health->loop, &watch->next);
+    probe_abort(&watch->health->loop, &watch->probe);
+    set_settled(watch, true);
+}
+
+/* The only place where a state changes: one step, its line in the log, its action. */
+static void step(struct watch *watch, enum target_event event, enum health_reason reason)
+{
+    enum target_state from = state_of(watch);
+    struct target_step step = target_step(from, event);
+    bool is_repeated = step.action == TARGET_ACTION_REPORT && watch->is_reported;
+    if (step.action == TARGET_ACTION_IGNORE || is_repeated)
+        return;
+    say(watch, from, &step, reason);
+    if (step.to != from) {
+        store_state(watch, step.to, reason);
+        judge_forget(&watch->judge);
+    }
+    switch (step.action) {
+    case TARGET_ACTION_IGNORE:
+    case TARGET_ACTION_ADMIT:
+    case TARGET_ACTION_EXPEL:
+        break;
+    case TARGET_ACTION_REPORT:
+        watch->is_reported = true;
+        break;
+    case TARGET_ACTION_STOP:
+        end_checks(watch);
+        break;
+    case TARGET_ACTION_RESTART:
+        begin_checks(watch);
+        break;
+    case TARGET_ACTION_COUNT:
+        iso_unreachable("not an action");
+    }
+}
+
+static void say_local(struct health *health, const struct watch *watch)
+{
+    enum { AGAIN_S = 60 };
+    uint64_t now_ns = health->loop.now_ns;
+    if (health->local_said_ns && now_ns - health->local_said_ns < AGAIN_S * NS_PER_S)
+        return;
+    health->local_said_ns = now_ns;
+    log_error("health checks cannot be made (%.*s %.*s and maybe others): no descriptors, ports or memory; "
+              "states stay as they are",
+              SLICE_ARG(watch->group), SLICE_ARG(watch->name));
+}
+
+static void store_result(struct watch *watch, const struct probe_result *result, bool has_passed)
+{
+    struct health_status *status = watch->status;
+    uint64_t us = (result->ended_ns - result->started_ns) / NS_PER_US;
+    atomic_store_explicit(&status->last_reason, result->reason, memory_order_relaxed);
+    atomic_store_explicit(&status->http_status, result->http_status, memory_order_relaxed);
+    atomic_store_explicit(&status->check_us, (uint32_t)us, memory_order_relaxed);
+    atomic_store_explicit(&status->checked_wall_ns, clock_wall_ns(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&status->checks, 1, memory_order_relaxed);
+    if (!has_passed)
+        atomic_fetch_add_explicit(&status->failures, 1, memory_order_relaxed);
+}
+
+static void on_done(struct loop *loop, struct probe *probe, const struct probe_result *result)
+{
+    struct watch *watch = container_of(probe, struct watch, probe);
+    const struct config_health_check *check = &watch->plan->check;
+    bool has_passed = result->reason == HEALTH_REASON_OK, from_start;
+    if (result->reason == HEALTH_REASON_LOCAL) {
+        say_local(watch->health, watch);
+    } else {
+        enum target_event event;
+        store_result(watch, result, has_passed);
+        if (judge_result(&watch->judge, check, has_passed, &event))
+            step(watch, event, result->reason);
+    }
+    if (!has_passed || state_of(watch) != TARGET_PENDING)
+        set_settled(watch, true);
+    uint32_t delay_ms =
+        judge_delay_ms(&watch->judge, check, state_of(watch), has_passed, &watch->health->rng, &from_start);
+    uint64_t since_ns = from_start ? result->started_ns : result->ended_ns;
+    loop_timer_set(loop, &watch->next, since_ns + delay_ms * NS_PER_MS);
+}
+
+static void on_next(struct loop *loop, struct loop_timer *timer)
+{
+    struct watch *watch = container_of(timer, struct watch, next);
+    probe_start(loop, &watch->probe, watch->plan);
+}
+
+static struct slice copy(struct slice s)
+{
+    char *out = strndup(s.ptr ? s.ptr : "", s.len);
+    iso_assert(out != NULL);
+    return slice_of(out, s.len);
+}
+
+static struct watch *watch_new(struct health *health, const struct health_spec *spec)
+{
+    struct watch *watch = calloc(1, sizeof(*watch));
+    iso_assert(watch != NULL);
+    *watch = (struct watch){.group = copy(spec->group),
+                            .name = copy(spec->name),
+                            .plan = probe_plan_new(&spec->addr, spec->check),
+                            .status = spec->status,
+                            .is_enabled = true,
+                            .is_settled = true,
+                            .health = health};
+    probe_init(&watch->probe, on_done);
+    loop_timer_init(&watch->next, on_next);
+    return watch;
+}
+
+static void release(struct loop *loop, struct loop_deferred *deferred)
+{
+    struct watch *watch = container_of(deferred, struct watch, release);
+    free((char *)watch->group.ptr);
+    free((char *)watch->name.ptr);
+    probe_plan_free(watch->plan);
+    free(watch);
+}
+
+/* Memory goes at the end of the turn: an event for the probe's socket may be in this one. */
+static void watch_free(struct watch *watch)
+{
+    end_checks(watch);
+    watch->release.release = release;
+    loop_defer(&watch->health->loop, &watch->release);
+}
+
+/* Brings a target that is new in the set, whatever its status went through before, to where it belongs. */
+static void enter(struct watch *watch, const struct health_spec *spec)
+{
+    if (!spec->enabled) {
+        step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_DISABLED);
+        watch->is_enabled = false;
+        return;
+    }
+    if (state_of(watch) == TARGET_DRAINING)
+        step(watch, TARGET_EVENT_ENABLE, HEALTH_REASON_ENABLED);
+    else
+        begin_checks(watch);
+    if (!is_checked(watch))
+        step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
+}
+
+/* The same target with new settings, or none: its state is kept, results so far do not count. */
+static void change_plan(struct watch *watch, const struct health_spec *spec)
+{
+    struct probe_plan *plan = probe_plan_new(&spec->addr, spec->check);
+    if (probe_plan_eq(plan, watch->plan)) {
+        probe_plan_free(plan);
+        return;
+    }
+    end_checks(watch);
+    probe_plan_free(watch->plan);
+    watch->plan = plan;
+    if (!watch->is_enabled)
+        return;
+    begin_checks(watch);
+    if (!is_checked(watch))
+        step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
+}
+
+static void update(struct watch *watch, const struct health_spec *spec)
+{
+    change_plan(watch, spec);
+    if (spec->enabled == watch->is_enabled)
+        return;
+    watch->is_enabled = spec->enabled;
+    if (!spec->enabled) {
+        step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_DISABLED);
+        return;
+    }
+    step(watch, TARGET_EVENT_ENABLE, HEALTH_REASON_ENABLED);
+    if (!is_checked(watch))
+        step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
+}
+
+static void leave(struct watch *watch)
+{
+    step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_GONE);
+    watch_free(watch);
+}
+
+static int slice_compare(struct slice a, struct slice b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int identity_compare(struct slice group_a, struct slice name_a, struct slice group_b,
+                            struct slice name_b)
+{
+    int order = slice_compare(group_a, group_b);
+    return order ? order : slice_compare(name_a, name_b);
+}
+
+static int spec_compare(const void *a, const void *b)
+{
+    const struct health_spec *x = *(const struct health_spec *const *)a,
+                             *y = *(const struct health_spec *const *)b;
+    return identity_compare(x->group, x->name, y->group, y->name);
+}
+
+struct apply {
+    struct loop_call call;
+    struct health *health;
+    const struct health_spec *specs;
+    uint32_t n;
+    sem_t done;
+};
+
+/* Walks the old set and the new one side by side, both sorted. */
+static void apply(struct loop *loop, void *arg)
+{
+    struct apply *apply = arg;
+    struct health *health = apply->health;
+    const struct health_spec **specs = calloc(apply->n + 1, sizeof(struct health_spec *));
+    struct watch **watches = calloc(apply->n + 1, sizeof(struct watch *));
+    iso_assert(specs != NULL && watches != NULL);
+    for (uint32_t i = 0; i < apply->n; i++)
+        specs[i] = &apply->specs[i];
+    qsort(specs, apply->n, sizeof(struct health_spec *), spec_compare);
+
+    uint32_t old = 0;
+    for (uint32_t i = 0; i < apply->n; i++) {
+        const struct health_spec *spec = specs[i];
+        int order = -1;
+        while (old < health->n_watches &&
+               (order = identity_compare(health->watches[old]->group, health->watches[old]->name, spec->group,
+                                         spec->name)) < 0)
+            leave(health->watches[old++]);
+        /* With another status it is another target: the old one ended in between. */
+        bool is_same = old < health->n_watches && order == 0 && health->watches[old]->status == spec->status;
+        watches[i] = is_same ? health->watches[old++] : watch_new(health, spec);
+        if (is_same)
+            update(watches[i], spec);
+        else
+            enter(watches[i], spec);
+    }
+    while (old < health->n_watches)
+        leave(health->watches[old++]);
+    free(health->watches);
+    free(specs);
+    health->watches = watches;
+    health->n_watches = apply->n;
+    sem_post(&apply->done);
+}
+
+static void stop(struct loop *loop, void *arg)
+{
+    loop_stop(loop);
+}
+
+static void *run(void *arg)
+{
+    struct health *health = arg;
+    pthread_setname_np(pthread_self(), "isobar-health");
+    loop_run(&health->loop);
+    for (uint32_t i = 0; i < health->n_watches; i++)
+        watch_free(health->watches[i]);
+    free(health->watches);
+    loop_fini(&health->loop);
+    return NULL;
+}
+
+iso_err health_start(struct health **out)
+{
+    struct health *health = calloc(1, sizeof(*health));
+    iso_assert(health != NULL);
+    rng_init(&health->rng, clock_mono_ns());
+    if (loop_init(&health->loop)) {
+        free(health);
+        return ISO_ERR_SYSTEM;
+    }
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread takes no signal */
+    int failed = pthread_create(&health->thread, NULL, run, health);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        log_error("cannot start the health thread: %s", strerror(failed));
+        loop_fini(&health->loop);
+        free(health);
+        return ISO_ERR_SYSTEM;
+    }
+    *out = health;
+    return ISO_OK;
+}
+
+void health_apply(struct health *health, const struct health_spec *specs, uint32_t n)
+{
+    struct apply call = {.call = {.fn = apply, .arg = &call}, .health = health, .specs = specs, .n = n};
+    sem_init(&call.done, 0, 0);
+    loop_post(&health->loop, &call.call);
+    while (sem_wait(&call.done) < 0 && errno == EINTR)
+        continue;
+    sem_destroy(&call.done);
+}
+
+bool health_settle(struct health *health, uint32_t timeout_ms)
+{
+    const struct timespec pause = {0, 2 * (long)NS_PER_MS};
+    uint64_t until_ns = clock_mono_ns() + timeout_ms * NS_PER_MS;
+    while (atomic_load_explicit(&health->n_unsettled, memory_order_relaxed)) {
+        if (clock_mono_ns() >= until_ns)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+void health_stop(struct health **health)
+{
+    if (!*health)
+        return;
+    struct loop_call call = {.fn = stop};
+    loop_post(&(*health)->loop, &call);
+    pthread_join((*health)->thread, NULL);
+    free(*health);
+    *health = NULL;
+}
+
+const char *health_reason_word(enum health_reason reason)
+{
+    static const char *const words[] = {
+#define HEALTH_REASON(id, kind, word, text) [HEALTH_REASON_##id] = word,
+#include "health/reasons.def"
+#undef HEALTH_REASON
+    };
+    iso_assert(reason < HEALTH_REASON_COUNT);
+    return words[reason];
+}

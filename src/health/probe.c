@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "health/probe.h"
+
+#include "core/clock.h"
+#include "core/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static bool is_http(const struct probe_plan *plan)
+{
+    return plan->check.type == CONFIG_HEALTH_HTTP;
+}
+
+static struct slice copy(struct slice s)
+{
+    if (!s.ptr)
+        return s;
+    char *out = malloc(s.len + 1);
+    iso_assert(out != NULL);
+    memcpy(out, s.ptr, s.len);
+    out[s.len] = '\0';
+    return slice_of(out, s.len);
+}
+
+/* The target's own "ip:port", the default Host. Source: C-092. */
+static void add_own_name(struct text *text, const struct net_addr *addr)
+{
+    char ip_text[IP_TEXT_MAX];
+    struct ip_addr ip = net_addr_to_ip(addr);
+    struct slice s = slice_of(ip_text, ip_print(&ip, ip_text));
+    if (ip.family == 0)
+        text_add(text, SLICE("localhost"));
+    else
+        text_printf(text, ip.family == 6 ? "[%.*s]:%u" : "%.*s:%u", SLICE_ARG(s), net_addr_port(addr));
+}
+
+static struct slice make_request(const struct net_addr *addr, const struct config_health_check *check)
+{
+    struct text text;
+    struct slice method = check->method.len ? check->method : SLICE("GET");
+    struct slice path = check->path.len ? check->path : SLICE("/");
+    text_init(&text);
+    text_printf(&text, "%.*s %.*s HTTP/1.1\r\nHost: ", SLICE_ARG(method), SLICE_ARG(path));
+    if (check->host.ptr)
+        text_add(&text, check->host);
+    else
+        add_own_name(&text, addr);
+    text_add(&text, SLICE("\r\nUser-Agent: isobar-health-check\r\nAccept: */*\r\nConnection: close\r\n"));
+    if (!slice_eq(method, SLICE("GET")) && !slice_eq(method, SLICE("HEAD")))
+        text_add(&text, SLICE("Content-Length: 0\r\n")); /* RFC 9110 8.6: a method that may have a body */
+    text_add(&text, SLICE("\r\n"));
+    return text_slice(&text); /* the text's memory becomes the plan's */
+}
+
+static void set_port(struct net_addr *addr, uint16_t port)
+{
+    if (addr->sa.sa_family == AF_INET)
+        addr->in4.sin_port = htons(port);
+    else if (addr->sa.sa_family == AF_INET6)
+        addr->in6.sin6_port = htons(port);
+}
+
+struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct config_health_check *check)
+{
+    struct probe_plan *plan = calloc(1, sizeof(*plan));
+    iso_assert(plan != NULL);
+    plan->addr = *addr;
+    plan->check = *check;
+    plan->check.path = copy(check->path);
+    plan->check.host = copy(check->host);
+    plan->check.method = copy(check->method);
+    plan->check.expect_body = copy(check->expect_body);
+    plan->check.expect = calloc(check->n_expect + 1, sizeof(*check->expect));
+    iso_assert(plan->check.expect != NULL);
+    if (check->n_expect)
+        memcpy(plan->check.expect, check->expect, check->n_expect * sizeof(*check->expect));
+    if (check->port)
+        set_port(&plan->addr, check->port);
+    plan->is_head = slice_eq(check->method, SLICE("HEAD"));
+    if (is_http(plan))
+        plan->request = make_request(addr, check);
+    return plan;
+}
+
+void probe_plan_free(struct probe_plan *plan)
+{
+    if (!plan)
+        return;
+    free((char *)plan->check.path.ptr);
+    free((char *)plan->check.host.ptr);
+    free((char *)plan->check.method.ptr);
+    free((char *)plan->check.expect_body.ptr);
+    free(plan->check.expect);
+    free((char *)plan->request.ptr);
+    free(plan);
+}
+
+bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b)
+{
+    const struct config_health_check *x = &a->check, *y = &b->check;
+    return a->addr.len == b->addr.len && memcmp(&a->addr.sa, &b->addr.sa, a->addr.len) == 0 &&
+           slice_eq(a->request, b->request) && slice_eq(x->expect_body, y->expect_body) &&
+           x->n_expect == y->n_expect &&
+           memcmp(x->expect, y->expect, x->n_expect * sizeof(*x->expect)) == 0 && x->type == y->type &&
+           x->interval_ms == y->interval_ms && x->down_interval_ms == y->down_interval_ms &&
+           x->timeout_ms == y->timeout_ms && x->healthy_threshold == y->healthy_threshold &&
+           x->unhealthy_threshold == y->unhealthy_threshold;
+}
+
+static void end(struct loop *loop, struct probe *probe)
+{
+    loop_timer_remove(loop, &probe->deadline);
+    loop_close(loop, &probe->io);
+    answer_fini(&probe->answer);
+    probe->phase = PROBE_IDLE;
+}
+
+static void finish(struct loop *loop, struct probe *probe, enum health_reason reason)
+{
+    struct probe_result result = {
+        .reason = reason, .http_status = probe->answer.http_status, .started_ns = probe->started_ns};
+    end(loop, probe);
+    result.ended_ns = clock_mono_ns();
+    probe->on_done(loop, probe, &result);
+}
+
+/* What an errno of connect or of a broken connection says. */
+static enum health_reason reason_of(int error, enum probe_phase phase)
+{
+    switch (error) {
+    case ECONNREFUSED:
+        return HEALTH_REASON_REFUSED;
+    case ETIMEDOUT:
+        return phase == PROBE_CONNECTING ? HEALTH_REASON_CONNECT_TIMEOUT : HEALTH_REASON_RESPONSE_TIMEOUT;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case EADDRNOTAVAIL:
+        return HEALTH_REASON_LOCAL;
+    default:
+        return phase == PROBE_CONNECTING ? HEALTH_REASON_UNREACHABLE : HEALTH_REASON_CLOSED;
+    }
+}
+
+static void read_answer(struct loop *loop, struct probe *probe)
+{
+    char data[16 << 10];
+    enum health_reason reason;
+    for (;;) {
+        ssize_t n = recv(probe->io.fd, data, sizeof(data), 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n < 0)
+            return finish(loop, probe, reason_of(errno, PROBE_RECEIVING));
+        if (n == 0)
+            return finish(loop, probe, answer_end(&probe->answer));
+        if (answer_feed(&probe->answer, data, (size_t)n, &reason))
+            return finish(loop, probe, reason);
+    }
+}
+
+/* `can_read`: there is more than room to write, and edge-triggered it will not be told again. */
+static void send_request(struct loop *loop, struct probe *probe, bool can_read)
+{
+    struct slice request = probe->plan->request;
+    while (probe->sent_bytes < request.len) {
+        ssize_t n = send(probe->io.fd, request.ptr + probe->sent_bytes, request.len - probe->sent_bytes,
+                         MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n < 0)
+            return finish(loop, probe, reason_of(errno, PROBE_SENDING));
+        probe->sent_bytes += (uint32_t)n;
+    }
+    probe->phase = PROBE_RECEIVING;
+    if (can_read)
+        read_answer(loop, probe);
+}
+
+static void on_connected(struct loop *loop, struct probe *probe, bool can_read)
+{
+    if (!is_http(probe->plan))
+        return finish(loop, probe, HEALTH_REASON_OK);
+    probe->phase = PROBE_SENDING;
+    send_request(loop, probe, can_read);
+}
+
+static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
+{
+    struct probe *probe = container_of(io, struct probe, io);
+    bool can_read = events & ~(uint32_t)EPOLLOUT;
+    int error = 0;
+    socklen_t len = sizeof(error);
+    switch ((enum probe_phase)probe->phase) {
+    case PROBE_IDLE:
+        return;
+    case PROBE_CONNECTING:
+        if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+            return;
+        if (getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+            error = errno;
+        return error ? finish(loop, probe, reason_of(error, PROBE_CONNECTING))
+                     : on_connected(loop, probe, can_read);
+    case PROBE_SENDING:
+        return send_request(loop, probe, can_read);
+    case PROBE_RECEIVING:
+        return read_answer(loop, probe);
+    }
+}
+
+static void on_deadline(struct loop *loop, struct loop_timer *timer)
+{
+    struct probe *probe = container_of(timer, struct probe, deadline);
+    finish(loop, probe,
+           probe->phase == PROBE_CONNECTING ? HEALTH_REASON_CONNECT_TIMEOUT : HEALTH_REASON_RESPONSE_TIMEOUT);
+}
+
+void probe_init(struct probe *probe, probe_done_fn *on_done)
+{
+    *probe = (struct probe){.io = {.fd = -1, .on_ready = on_ready}, .on_done = on_done};
+    loop_timer_init(&probe->deadline, on_deadline);
+}
+
+bool probe_is_running(const struct probe *probe)
+{
+    return probe->phase != PROBE_IDLE;
+}
+
+void probe_start(struct loop *loop, struct probe *probe, const struct probe_plan *plan)
+{
+    iso_assert(!probe_is_running(probe));
+    probe->plan = plan;
+    probe->sent_bytes = 0;
+    probe->phase = PROBE_CONNECTING;
+    probe->started_ns = clock_mono_ns();
+    answer_init(&probe->answer, &plan->check, plan->is_head);
+    probe->io.fd = socket(plan->addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (probe->io.fd < 0)
+        return finish(loop, probe, HEALTH_REASON_LOCAL);
+    bool is_connected = connect(probe->io.fd, &plan->addr.sa, plan->addr.len) == 0;
+    if (!is_connected && errno != EINPROGRESS)
+        return finish(loop, probe, reason_of(errno, PROBE_CONNECTING));
+    if (loop_arm(loop, &probe->io))
+        return finish(loop, probe, HEALTH_REASON_LOCAL);
+    loop_timer_set(loop, &probe->deadline, probe->started_ns + plan->check.timeout_ms * NS_PER_MS);
+    if (is_connected)
+        on_connected(loop, probe, false);
+}
+
+void probe_abort(struct loop *loop, struct probe *probe)
+{
+    if (probe_is_running(probe))
+        end(loop, probe);
+}
