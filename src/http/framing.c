@@ -285,13 +285,15 @@ static void decide_upgrade(struct http_message *msg, const struct facts *facts)
         http_message_drop(msg, HTTP_FIELD_UPGRADE);
 }
 
-/* Fields that Connection cannot remove: the proxy writes or extends them itself, and a client that could make
- * it leave one out would speak to the backend in the proxy's name (C-037; CVE-2022-31813). */
+/* Fields that Connection cannot remove: what was decided from them here, or what the proxy writes or extends
+ * itself; a client that could make it leave one out would speak to the backend in the proxy's name (C-037;
+ * CVE-2022-31813). */
 static bool is_protected(enum http_field_id id)
 {
     switch (id) {
     case HTTP_FIELD_HOST:
     case HTTP_FIELD_CONTENT_LENGTH:
+    case HTTP_FIELD_EXPECT:
     case HTTP_FIELD_FORWARDED:
     case HTTP_FIELD_VIA:
     case HTTP_FIELD_X_FORWARDED_FOR:

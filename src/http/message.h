@@ -121,9 +121,9 @@ void http_message_drop_name(struct http_message *msg, struct slice name);
 
 /* Decides the framing and the connection's fate from the fields, fills framing, content_length, has_length,
  * keep_alive, expect_continue, upgrade and te_trailers, and marks as dropped: every hop-by-hop field, those
- * that Connection lists (never Host, Content-Length or the fields we add ourselves), the framing fields, and
- * fields that a backend may take for one of those once '_' is read as '-'. Upgrade stays only with `upgrade`:
- * a request has no body then, and h2c is offered in neither direction. Expect stays only with
+ * that Connection lists (never Host, Content-Length, Expect or the fields we add ourselves), the framing
+ * fields, and fields that a backend may take for one of those once '_' is read as '-'. Upgrade stays only
+ * with `upgrade`: a request has no body then, and h2c is offered in neither direction. Expect stays only with
  * `expect_continue`, which needs HTTP/1.1 and a body. To be called once per message: it drops what it reads.
  * `request_method` is that of the request for a response, the message's own otherwise. Source: RFC
  * 9110 7.6.1, 7.8, 8.6, 10.1.1; RFC 9112 6.1 to 6.3, 9.3; cases C-001 C-002 C-021 C-025 C-027 C-028 C-037. */

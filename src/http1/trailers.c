@@ -41,6 +41,7 @@ enum h1_result h1_parse_trailers(const char *data, size_t len, const struct h1_l
                                  struct http_message *msg, size_t *used, enum http_reject *why)
 {
     const char *p = data, *end = data + len;
+    iso_assert(limits->fields <= HTTP_FIELDS_MAX - HTTP_FIELDS_OURS);
     if (len > limits->head_bytes)
         end = data + limits->head_bytes;
     http_message_init(msg, false);

@@ -40,6 +40,7 @@ static void check_request(struct http_message *msg, const char *data, size_t use
     uint16_t port;
     iso_assert(msg->authority.len ? http_host_parse(msg->authority, &host, &port) : msg->version_minor == 0);
     struct http_field *field = http_message_find(msg, HTTP_FIELD_HOST);
+    iso_assert((http_message_find(msg, HTTP_FIELD_EXPECT) != NULL) == msg->expect_continue);
     iso_assert(!field || slice_eq(http_field_value(field), msg->authority));
 }
 

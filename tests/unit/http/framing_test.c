@@ -197,6 +197,8 @@ static void expect_counts_before_a_body_in_http_1_1_C_021(void **state)
     struct http_message *m = accepted(post("Content-Length: 5\r\nExpect: 100-Continue\r\n"));
     assert_true(m->expect_continue);
     assert_true(kept(m, "Expect"));
+    m = accepted(post("Content-Length: 5\r\nConnection: expect\r\nExpect: 100-continue\r\n"));
+    assert_true(m->expect_continue && kept(m, "Expect"));
     m = accepted(post("Expect: 100-continue\r\n"));
     assert_false(m->expect_continue);
     assert_false(kept(m, "Expect"));
