@@ -178,6 +178,8 @@ struct config_target_group {
     struct {
         uint32_t attempts; /* tries in all, the first included; 1: no retry */
         bool on_connect_failure, on_reset, on_gateway_error;
+        uint32_t budget_pct; /* of requests that may be sent to a target a second time; connect failures are
+                                free */
     } retry;
     struct {
         uint32_t connect_ms, response_ms, idle_ms;

@@ -43,7 +43,7 @@ static inline void list_remove(struct list *n)
 }
 
 #define list_for_each(it, l) for (struct list *it = (l)->next; it != (l); it = it->next)
-#define list_for_each_safe(it, next, l)                                                                      \
-    for (struct list *it = (l)->next, *next = it->next; it != (l); it = next, next = it->next)
+#define list_for_each_safe(it, after, l)                                                                     \
+    for (struct list *it = (l)->next, *after = it->next; it != (l); it = after, after = it->next)
 
 #endif

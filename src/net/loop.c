@@ -41,10 +41,12 @@ static void read_clock(struct loop *loop)
 iso_err loop_init(struct loop *loop)
 {
     *loop = (struct loop){.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .wake = {.fd = -1, .on_ready = on_wake}};
+    loop->deferred_end = &loop->deferred;
     if (loop->epoll_fd < 0)
         goto fail;
     for (int i = 0; i < LOOP_WHEEL_SLOTS; i++)
         list_init(&loop->wheel[i]);
+    list_init(&loop->later);
     read_clock(loop);
     loop->wheel_ns = loop->now_ns;
     loop->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -62,6 +64,8 @@ static void run_deferred(struct loop *loop)
     while (loop->deferred) {
         struct loop_deferred *deferred = loop->deferred;
         loop->deferred = deferred->next;
+        if (!loop->deferred)
+            loop->deferred_end = &loop->deferred;
         deferred->release(loop, deferred);
     }
 }
@@ -135,16 +139,21 @@ void loop_timer_remove(struct loop *loop, struct loop_timer *timer)
     loop->n_timers--;
 }
 
+/* Takes all nodes of `from` over, so that those added meanwhile wait for the next time. */
+static void move_all(struct list *to, struct list *from)
+{
+    list_init(to);
+    if (list_is_empty(from))
+        return;
+    *to = *from;
+    to->next->prev = to->prev->next = to;
+    list_init(from);
+}
+
 static void run_slot(struct loop *loop, struct list *slot)
 {
     struct list ready;
-    list_init(&ready);
-    /* Move the slot's timers aside first: a handler may set or remove any timer. */
-    while (!list_is_empty(slot)) {
-        struct list *node = slot->next;
-        list_remove(node);
-        list_push_back(&ready, node);
-    }
+    move_all(&ready, slot); /* a handler may set or remove any timer */
     while (!list_is_empty(&ready)) {
         struct loop_timer *timer = container_of(ready.next, struct loop_timer, node);
         list_remove(&timer->node);
@@ -192,7 +201,10 @@ void loop_run(struct loop *loop)
 {
     struct epoll_event events[EVENTS_PER_TURN];
     while (!loop->stopping) {
-        int n = epoll_wait(loop->epoll_fd, events, EVENTS_PER_TURN, sleep_ms(loop));
+        struct list todo;
+        move_all(&todo, &loop->later);
+        int timeout_ms = list_is_empty(&todo) ? sleep_ms(loop) : 0;
+        int n = epoll_wait(loop->epoll_fd, events, EVENTS_PER_TURN, timeout_ms);
         if (n < 0 && errno != EINTR) {
             log_error("epoll_wait: %m");
             return;
@@ -203,9 +215,12 @@ void loop_run(struct loop *loop)
             if (io->fd >= 0) /* not closed earlier in this turn */
                 io->on_ready(loop, io, events[i].events);
         }
+        while (!list_is_empty(&todo)) {
+            struct loop_later *later = container_of(todo.next, struct loop_later, node);
+            list_remove(&later->node);
+            later->run(loop, later);
+        }
         run_timers(loop);
-        if (loop->on_turn_end)
-            loop->on_turn_end(loop, loop->on_turn_end_arg);
         run_deferred(loop);
         loop->turns++;
     }
@@ -216,10 +231,23 @@ void loop_stop(struct loop *loop)
     loop->stopping = true;
 }
 
+void loop_later_init(struct loop_later *later, void (*run)(struct loop *loop, struct loop_later *later))
+{
+    *later = (struct loop_later){.run = run};
+    list_init(&later->node);
+}
+
+void loop_later(struct loop *loop, struct loop_later *later)
+{
+    if (list_is_empty(&later->node))
+        list_push_back(&loop->later, &later->node);
+}
+
 void loop_defer(struct loop *loop, struct loop_deferred *deferred)
 {
-    deferred->next = loop->deferred;
-    loop->deferred = deferred;
+    deferred->next = NULL;
+    *loop->deferred_end = deferred;
+    loop->deferred_end = &deferred->next;
 }
 
 void loop_post(struct loop *loop, struct loop_call *call)

@@ -46,6 +46,13 @@ struct loop_call {
     void *arg;
 };
 
+/* Work for the next turn of the same loop: what must not run inside the handler that asked for it, or must
+ * give way to others first. Embedded in its owner, which calls loop_cancel_later() when it ends. */
+struct loop_later {
+    struct list node;
+    void (*run)(struct loop *loop, struct loop_later *later);
+};
+
 /* A deferred release: embedded in the object that ends. */
 struct loop_deferred {
     struct loop_deferred *next;
@@ -62,12 +69,11 @@ struct loop {
     uint64_t wheel_ns; /* the wheel has been looked at up to here */
     struct list wheel[LOOP_WHEEL_SLOTS];
     uint32_t n_timers;
-    struct loop_deferred *deferred;
+    struct list later;
+    struct loop_deferred *deferred, **deferred_end; /* first in, first out */
     struct loop_io wake;
     bool stopping;
     uint64_t turns;
-    loop_call_fn *on_turn_end; /* may be NULL: called once per turn after all events */
-    void *on_turn_end_arg;
     /* any thread: atomic, release on push, acquire on take */
     _Atomic(struct loop_call *) calls;
 };
@@ -94,6 +100,14 @@ static inline void loop_timer_clear(struct loop_timer *timer)
     timer->due_ns = 0;
 }
 void loop_timer_remove(struct loop *loop, struct loop_timer *timer);
+
+void loop_later_init(struct loop_later *later, void (*run)(struct loop *loop, struct loop_later *later));
+/* Runs later->run once in the next turn, which comes without sleeping; asking twice is asking once. */
+void loop_later(struct loop *loop, struct loop_later *later);
+static inline void loop_cancel_later(struct loop_later *later)
+{
+    list_remove(&later->node);
+}
 
 /* Runs release(deferred) at the end of this turn. */
 void loop_defer(struct loop *loop, struct loop_deferred *deferred);

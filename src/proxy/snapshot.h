@@ -9,6 +9,7 @@
 #include "balance/method.h"
 #include "config/model.h"
 #include "core/diag.h"
+#include "observe/accesslog.h"
 #include "proxy/forwarded.h"
 #include "proxy/route.h"
 #include "upstream/backend.h"
@@ -17,6 +18,7 @@
 struct snap_group_worker {
     uint32_t epoch_seen; /* of the runtime; differs: look at the targets' health again */
     uint32_t n_usable;
+    uint32_t retry_tokens; /* hundredths of a retry that the budget allows */
     struct balance_state *state;
     uint64_t *eligible; /* bitmap of primary (or, when none is usable, backup) targets that may take work */
     uint64_t *attempt;  /* bitmap for a retry: eligible without those tried */
@@ -34,10 +36,25 @@ struct snap_group {
 };
 
 struct snap_listener {
+    struct snapshot *snapshot; /* borrows: the one it is part of */
     const struct config_listener *config;
     struct listener_runtime *runtime; /* shared (counted) */
     struct route_table *routes;
 };
+
+/* The access log that a snapshot writes to; several may share one. Control thread only, but for the two
+ * pointers. */
+struct snapshot_log {
+    struct accesslog *log;           /* owns */
+    struct accesslog_format *format; /* owns */
+    struct slice file, format_text;  /* owns: as configured */
+    uint32_t refs;                   /* snapshots */
+};
+
+/* How many exchanges of one worker run under a snapshot. */
+struct snap_worker {
+    uint32_t uses;
+} ISO_CACHE_ALIGN;
 
 struct snapshot {
     struct config *config; /* owns */
@@ -49,6 +66,8 @@ struct snapshot {
     uint32_t n_listeners;
     struct snap_group *groups; /* same indexes as config->target_groups */
     uint32_t n_groups;
+    struct snap_worker *workers;    /* [n_workers] */
+    const struct snapshot_log *log; /* NULL: off; set before it is published */
     /* any thread: atomic, acq_rel. Held by: the control thread for the current one, each worker, the health
      * thread */
     _Atomic uint32_t refs;
@@ -71,6 +90,9 @@ static inline void snapshot_unref(struct snapshot *snapshot)
 {
     atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel);
 }
+
+/* Is the backend one of its targets? */
+bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend);
 
 /* Threads: control; refs must be 0. */
 void snapshot_free(struct snapshot *snapshot, struct registry *registry);

@@ -62,7 +62,9 @@ struct listener_runtime {
     struct {
         _Atomic uint32_t connections; /* open over all workers, for limits.connections */
     } ISO_CACHE_ALIGN;
-    uint32_t refs; /* control thread only */
+    /* control thread only */
+    uint64_t last_version; /* of a snapshot that names it; its sockets close once one in force does not */
+    uint32_t refs;
     struct list node;
 };
 
@@ -75,9 +77,11 @@ void registry_free(struct registry *registry);
 struct backend *registry_backend(struct registry *registry, struct slice group, struct slice name,
                                  const struct net_addr *addr, struct group_runtime *runtime);
 struct group_runtime *registry_group(struct registry *registry, struct slice name);
-/* Binds the sockets when the listener is new; NULL and `*why` (errno) when that fails. */
+/* For the snapshot `version`, which is to follow version - 1. Binds the sockets when the listener is new;
+ * NULL and `*why` (errno) when that fails. */
 struct listener_runtime *registry_listener(struct registry *registry, struct slice name,
-                                           struct slice endpoint, const struct net_addr *addr, int *why);
+                                           struct slice endpoint, const struct net_addr *addr,
+                                           uint64_t version, int *why);
 void registry_backend_unref(struct registry *registry, struct backend **backend);
 void registry_group_unref(struct registry *registry, struct group_runtime **group);
 void registry_listener_unref(struct registry *registry, struct listener_runtime **listener);

@@ -172,12 +172,14 @@ static int check_address_free(const struct net_addr *addr)
 }
 
 struct listener_runtime *registry_listener(struct registry *registry, struct slice name,
-                                           struct slice endpoint, const struct net_addr *addr, int *why)
+                                           struct slice endpoint, const struct net_addr *addr,
+                                           uint64_t version, int *why)
 {
     struct list *slot = slot_of(registry->listeners, endpoint, SLICE(""));
     list_for_each (node, slot) {
         struct listener_runtime *listener = container_of(node, struct listener_runtime, node);
-        if (slice_eq(slice_str(listener->endpoint), endpoint)) {
+        /* One that the snapshot in force does not name is closing, though an old connection may keep it. */
+        if (listener->last_version + 1 >= version && slice_eq(slice_str(listener->endpoint), endpoint)) {
             listener->refs++;
             return listener;
         }

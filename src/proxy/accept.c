@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listening sockets of one worker. Each listener of the snapshot has a socket of its own per worker
+ * (SO_REUSEPORT), registered level-triggered, so that a burst larger than one turn takes is not forgotten. A
+ * listener that left the configuration is emptied and closed; its open connections finish their request under
+ * the snapshot that had it. */
+#include "proxy/client.h"
+#include "proxy/exchange.h"
+#include "proxy/worker.h"
+
+#include "core/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { ACCEPTS_PER_TURN = 64, ACCEPT_RETRY_MS = 100 };
+
+static void accept_one(struct worker_listener *listener, int fd, const struct net_addr *peer)
+{
+    uint32_t limit = listener->current->config->limits.connections;
+    uint32_t before = atomic_fetch_add_explicit(&listener->runtime->connections, 1, memory_order_relaxed);
+    if (limit && before >= limit) {
+        atomic_fetch_sub_explicit(&listener->runtime->connections, 1, memory_order_relaxed);
+        counter_add(&listener->counters->connections_refused, 1);
+        close(fd);
+        return;
+    }
+    counter_add(&listener->counters->connections, 1);
+    gauge_add(&listener->counters->active_connections, 1);
+    listener->worker->n_clients++;
+    client_open(listener, fd, peer);
+}
+
+/* Returns false when the queue is empty or accepting is not possible now. */
+static bool accept_next(struct worker_listener *listener)
+{
+    struct net_addr peer;
+    peer.len = sizeof(peer.un);
+    int fd = accept4(listener->io.fd, &peer.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        accept_one(listener, fd, &peer);
+        return true;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return false;
+    if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO)
+        return true;
+    /* No descriptors or memory: a level-triggered socket would spin, so look away for a while. */
+    counter_add(&listener->worker->counters.accept_errors, 1);
+    struct loop *loop = &listener->worker->loop;
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, listener->io.fd, NULL);
+    listener->io.is_armed = false;
+    loop_timer_set(loop, &listener->retry_timer, loop->now_ns + ACCEPT_RETRY_MS * NS_PER_MS);
+    return false;
+}
+
+static void on_accept(struct loop *loop, struct loop_io *io, uint32_t events)
+{
+    struct worker_listener *listener = container_of(io, struct worker_listener, io);
+    for (int i = 0; i < ACCEPTS_PER_TURN && accept_next(listener); i++)
+        ;
+}
+
+static void arm(struct worker_listener *listener)
+{
+    struct loop *loop = &listener->worker->loop;
+    if (loop_arm_events(loop, &listener->io, EPOLLIN | EPOLLEXCLUSIVE))
+        loop_timer_set(loop, &listener->retry_timer, loop->now_ns + ACCEPT_RETRY_MS * NS_PER_MS);
+}
+
+static void on_retry(struct loop *loop, struct loop_timer *timer)
+{
+    struct worker_listener *listener = container_of(timer, struct worker_listener, retry_timer);
+    if (listener->io.fd >= 0)
+        arm(listener);
+}
+
+static struct worker_listener *find(struct worker *worker, const struct listener_runtime *runtime)
+{
+    list_for_each (node, &worker->listeners) {
+        struct worker_listener *listener = container_of(node, struct worker_listener, node);
+        if (listener->runtime == runtime && !listener->holds)
+            return listener;
+    }
+    return NULL;
+}
+
+static void serve(struct worker *worker, const struct snap_listener *snap)
+{
+    struct worker_listener *listener = find(worker, snap->runtime);
+    if (!listener) {
+        listener = calloc(1, sizeof(*listener));
+        iso_assert(listener != NULL);
+        listener->io = (struct loop_io){.fd = snap->runtime->fds[worker->index], .on_ready = on_accept};
+        loop_timer_init(&listener->retry_timer, on_retry);
+        listener->worker = worker;
+        listener->runtime = snap->runtime;
+        listener->counters = &snap->runtime->workers[worker->index];
+        list_init(&listener->clients);
+        list_push_back(&worker->listeners, &listener->node);
+        arm(listener);
+    }
+    const struct config_limits_listener *limits = &snap->config->limits;
+    listener->current = snap;
+    listener->limits = (struct h1_limits){
+        .head_bytes = limits->header_bytes, .uri_bytes = limits->uri_bytes, .fields = limits->headers};
+}
+
+static void close_socket(struct worker_listener *listener)
+{
+    struct worker *worker = listener->worker;
+    if (listener->io.fd < 0)
+        return;
+    while (accept_next(listener)) /* connections that the kernel completed are ours to answer */
+        ;
+    loop_timer_remove(&worker->loop, &listener->retry_timer);
+    listener->runtime->fds[worker->index] = -1;
+    loop_close(&worker->loop, &listener->io);
+}
+
+/* Idle connections end, busy ones after their answer. */
+static void end_clients(struct worker_listener *listener)
+{
+    list_for_each_safe (node, next, &listener->clients) {
+        struct client *client = container_of(node, struct client, node);
+        if (client->state == CLIENT_IDLE)
+            client_close(client);
+        else
+            client->close_after = true;
+    }
+}
+
+static void release(struct loop *loop, struct loop_deferred *deferred)
+{
+    struct worker_listener *listener = container_of(deferred, struct worker_listener, deferred);
+    list_remove(&listener->node);
+    snapshot_unref(listener->holds);
+    free(listener);
+}
+
+static void release_when_empty(struct worker_listener *listener)
+{
+    if (!listener->holds || !list_is_empty(&listener->clients))
+        return;
+    listener->deferred.release = release;
+    loop_defer(&listener->worker->loop, &listener->deferred);
+}
+
+void accept_client_gone(struct worker_listener *listener)
+{
+    struct worker *worker = listener->worker;
+    worker->n_clients--;
+    gauge_add(&listener->counters->active_connections, -1);
+    atomic_fetch_sub_explicit(&listener->runtime->connections, 1, memory_order_relaxed);
+    release_when_empty(listener);
+    if (worker->is_stopping && worker->n_clients == 0)
+        loop_stop(&worker->loop);
+}
+
+/* Left the configuration: nothing new comes in, what is open ends in order. */
+static void retire(struct worker_listener *listener)
+{
+    close_socket(listener);
+    listener->holds = listener->current->snapshot;
+    snapshot_ref(listener->holds);
+    if (list_is_empty(&listener->clients))
+        release_when_empty(listener);
+    else
+        end_clients(listener);
+}
+
+void accept_adopt(struct worker *worker)
+{
+    struct snapshot *now = worker->snapshot;
+    list_for_each_safe (node, next, &worker->listeners) {
+        struct worker_listener *listener = container_of(node, struct worker_listener, node);
+        bool is_kept = listener->holds != NULL;
+        for (uint32_t i = 0; i < now->n_listeners && !is_kept; i++)
+            is_kept = now->listeners[i].runtime == listener->runtime;
+        if (!is_kept)
+            retire(listener);
+    }
+    for (uint32_t i = 0; i < now->n_listeners; i++)
+        serve(worker, &now->listeners[i]);
+}
+
+void accept_stop(struct worker *worker)
+{
+    list_for_each_safe (node, next, &worker->listeners) {
+        close_socket(container_of(node, struct worker_listener, node));
+    }
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/client.h"
+
+#include "core/clock.h"
+#include "proxy/exchange.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+enum { LINGER_MS = 2000, PROGRESS_CHECK_MS = 5000 };
+
+static struct loop *loop_of(struct client *client)
+{
+    return &client->listener->worker->loop;
+}
+
+static const struct config_listener *config_of(const struct client *client)
+{
+    return client->listener->current->config;
+}
+
+static void set_deadline(struct client *client, uint32_t ms)
+{
+    loop_timer_set(loop_of(client), &client->conn.timer, loop_of(client)->now_ns + ms * NS_PER_MS);
+}
+
+static void release(struct loop *loop, struct loop_deferred *deferred)
+{
+    struct client *client = container_of(deferred, struct client, deferred);
+    slab_give(&client->listener->worker->clients, client);
+}
+
+void client_close(struct client *client)
+{
+    struct worker *worker = client->listener->worker;
+    iso_assert(!client->exchange && client->state != CLIENT_CLOSED);
+    client->state = CLIENT_CLOSED;
+    conn_close(&client->conn, &worker->loop, &worker->bufs);
+    buf_give(&worker->bufs, &client->in);
+    loop_cancel_later(&client->resume);
+    list_remove(&client->node);
+    client->deferred.release = release;
+    loop_defer(&worker->loop, &client->deferred); /* before the listener's, which may follow */
+    accept_client_gone(client->listener);
+}
+
+bool client_arm(struct client *client)
+{
+    return loop_arm(loop_of(client), &client->conn.io) == ISO_OK;
+}
+
+/* Our last word is sent or queued. Closing with unread input would make the kernel send RST, which can
+ * destroy the answer on its way: so only our side is closed, and what still comes is thrown away for a while.
+ */
+static void end_connection(struct client *client)
+{
+    if (!client->conn.out && !client->unread_request) {
+        client_close(client);
+        return;
+    }
+    client->state = CLIENT_LINGER;
+    buf_give(&client->listener->worker->bufs, &client->in);
+    if (!client->conn.io.is_armed && !client_arm(client)) {
+        client_close(client);
+        return;
+    }
+    conn_shut(&client->conn);
+    set_deadline(client, client->conn.out ? config_of(client)->timeouts.body_ms : LINGER_MS);
+}
+
+static void linger(struct client *client)
+{
+    struct worker *worker = client->listener->worker;
+    while (client->conn.can_read) {
+        size_t n = 0;
+        enum conn_result result = conn_read(&client->conn, worker->rbuf, WORKER_READ_BYTES, &n);
+        if (result == CONN_BLOCKED)
+            return;
+        if (result != CONN_OK) {
+            client_close(client);
+            return;
+        }
+    }
+}
+
+/* Keeps the bytes from which no head can be made yet. */
+static bool keep(struct client *client, const char *data, size_t len)
+{
+    struct worker *worker = client->listener->worker;
+    struct buf *old = client->in;
+    client->in = NULL;
+    bool ok = len == 0 || buf_append(&worker->bufs, &client->in, slice_of(data, len));
+    buf_give(&worker->bufs, &old); /* data may be part of it, hence last */
+    return ok;
+}
+
+bool client_keep_rest(struct client *client, const char *data, size_t len)
+{
+    if (len == 0 || client->state == CLIENT_CLOSED || client->state == CLIENT_LINGER)
+        return true;
+    if (!client->exchange)
+        loop_later(loop_of(client), &client->resume);
+    return keep(client, data, len);
+}
+
+static void refuse(struct client *client, enum http_reject why)
+{
+    struct http_message *msg = client->listener->worker->msg;
+    struct http_field *accept = http_message_find(msg, HTTP_FIELD_ACCEPT);
+    counter_add(&client->listener->counters->rejected, 1);
+    client->close_after = client->unread_request = true;
+    exchange_answer_bare(client, http_reject_status(why), http_reject_word(why), http_reject_text(why),
+                         accept && h1_prefers_json(http_field_value(accept)), msg->method == HTTP_HEAD, 1);
+}
+
+/* Makes requests out of data[0..len) (which begins with what was kept) until one occupies the connection. */
+static void process(struct client *client, char *data, size_t len)
+{
+    struct worker *worker = client->listener->worker;
+    while (len > 0 && client->state != CLIENT_CLOSED) {
+        size_t used = 0;
+        enum http_reject why = HTTP_REJECT_NONE;
+        struct http_message *msg = worker->msg;
+        switch (h1_parse_request(data, len, &client->listener->limits, msg, &used, &why)) {
+        case H1_INCOMPLETE:
+            if (client->state != CLIENT_HEAD) {
+                client->state = CLIENT_HEAD;
+                set_deadline(client, config_of(client)->timeouts.header_ms);
+            }
+            if (!keep(client, data, len) || !client_arm(client))
+                client_close(client);
+            return;
+        case H1_REJECTED:
+            refuse(client, why);
+            return;
+        case H1_COMPLETE:
+            break;
+        }
+        buf_give(&worker->bufs, &client->in); /* all of it is in data */
+        client->state = CLIENT_EXCHANGE;
+        client->requests++;
+        loop_timer_clear(&client->conn.timer);
+        used += exchange_begin(client, msg, used, data + used, len - used);
+        if (client->state == CLIENT_CLOSED || client->state == CLIENT_LINGER)
+            return;
+        if (client->exchange) {
+            if (len > used && !keep(client, data + used, len - used))
+                exchange_abort(client->exchange, END_NO_MEMORY);
+            return;
+        }
+        data += used;
+        len -= used;
+    }
+}
+
+/* A head that came in pieces is parsed again only when a line has ended or a limit is near: its cost stays
+ * linear in its lines, not in its bytes. */
+static bool worth_parsing(const struct client *client, const char *fresh, size_t n, size_t total)
+{
+    const struct h1_limits *limits = &client->listener->limits;
+    bool passes_uri_limit = total - n <= limits->uri_bytes && total > limits->uri_bytes;
+    return memchr(fresh, '\n', n) || passes_uri_limit || total >= limits->head_bytes;
+}
+
+static void read_heads(struct client *client)
+{
+    struct worker *worker = client->listener->worker;
+    while (client->conn.can_read && !client->exchange &&
+           (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD)) {
+        size_t kept = client->in ? buf_len(client->in) : 0, n;
+        char *data = worker->rbuf;
+        iso_assert(kept <=
+                   WORKER_HEAD_BYTES); /* the parser refuses longer heads, resume() takes what is pipelined */
+        enum conn_result result = conn_read(&client->conn, data + kept, WORKER_READ_BYTES, &n);
+        switch (result) {
+        case CONN_OK:
+            break;
+        case CONN_BLOCKED:
+            return;
+        case CONN_EOF:
+        case CONN_FAILED:
+            client_close(client);
+            return;
+        }
+        counter_add(&client->listener->counters->received_bytes, n);
+        if (kept)
+            memcpy(data, client->in->data + client->in->start, kept);
+        if (kept && !worth_parsing(client, data + kept, n, kept + n)) {
+            if (!keep(client, data, kept + n)) {
+                client_close(client);
+                return;
+            }
+            continue;
+        }
+        process(client, data, kept + n);
+        if (client->state == CLIENT_CLOSED)
+            return;
+    }
+}
+
+/* Waits for the next head; what was read behind the last request comes first. */
+static void resume(struct loop *loop, struct loop_later *later)
+{
+    struct client *client = container_of(later, struct client, resume);
+    struct worker *worker = client->listener->worker;
+    if (client->in) {
+        size_t kept = buf_len(client->in);
+        struct buf *in = client->in;
+        client->in = NULL;
+        process(client, in->data + in->start, kept);
+        buf_give(&worker->bufs, &in);
+        if (client->state == CLIENT_CLOSED || client->exchange)
+            return;
+    }
+    read_heads(client);
+}
+
+void client_next(struct client *client)
+{
+    struct worker *worker = client->listener->worker;
+    if (client->close_after || worker->is_stopping || client->listener->holds) {
+        client->unread_request |= client->in != NULL;
+        end_connection(client);
+        return;
+    }
+    if (client->conn.saw_eof && !client->in) {
+        end_connection(client);
+        return;
+    }
+    client->state = CLIENT_IDLE;
+    set_deadline(client, config_of(client)->timeouts.idle_ms);
+    if (!client_arm(client)) {
+        client_close(client);
+        return;
+    }
+    if (client->in || client->conn.can_read)
+        loop_later(&worker->loop, &client->resume);
+}
+
+static uint64_t bytes_left_to_send(const struct client *client)
+{
+    int unsent = 0;
+    if (ioctl(client->conn.io.fd, SIOCOUTQ, &unsent) < 0)
+        unsent = 0;
+    if (client->exchange)
+        unsent += (int)client->exchange->in_pipe;
+    return (uint64_t)unsent + (client->conn.out ? buf_len(client->conn.out) : 0);
+}
+
+bool client_wait_writable(struct client *client)
+{
+    if (!client_arm(client))
+        return false;
+    client->stalled_at_ns = loop_of(client)->now_ns;
+    client->stalled_left = bytes_left_to_send(client);
+    set_deadline(client, PROGRESS_CHECK_MS);
+    return true;
+}
+
+enum conn_result client_write(struct client *client, const struct iovec *pieces, int n)
+{
+    struct worker *worker = client->listener->worker;
+    size_t total = 0;
+    bool was_blocked = client->conn.out != NULL;
+    for (int i = 0; i < n; i++)
+        total += pieces[i].iov_len;
+    counter_add(&client->listener->counters->sent_bytes, total);
+    if (client->exchange)
+        client->exchange->sent_bytes += total;
+    enum conn_result result = conn_write(&client->conn, &worker->bufs, pieces, n);
+    if (result == CONN_BLOCKED && !was_blocked && !client_wait_writable(client))
+        return CONN_FAILED;
+    return result;
+}
+
+bool client_made_progress(struct client *client)
+{
+    const struct config_listener *config = config_of(client);
+    uint64_t now_ns = loop_of(client)->now_ns, elapsed_ms = (now_ns - client->stalled_at_ns) / NS_PER_MS;
+    uint64_t left = bytes_left_to_send(client),
+             went = client->stalled_left > left ? client->stalled_left - left : 0;
+    bool is_stalled = went == 0 && elapsed_ms >= config->timeouts.body_ms;
+    bool is_slow =
+        went * 1000 < config->limits.min_rate_bytes_per_s * elapsed_ms && elapsed_ms >= 2 * PROGRESS_CHECK_MS;
+    if (is_stalled || (is_slow && config->limits.min_rate_bytes_per_s))
+        return false;
+    if (went * 1000 >= config->limits.min_rate_bytes_per_s * elapsed_ms && went > 0) {
+        client->stalled_at_ns = now_ns;
+        client->stalled_left = left;
+    }
+    set_deadline(client, PROGRESS_CHECK_MS);
+    return true;
+}
+
+static void on_due(struct loop *loop, struct loop_timer *timer)
+{
+    struct client *client = container_of(timer, struct client, conn.timer);
+    struct exchange *x = client->exchange;
+    switch ((enum client_state)client->state) {
+    case CLIENT_IDLE:
+    case CLIENT_LINGER:
+        client_close(client);
+        return;
+    case CLIENT_HEAD:
+        client->close_after = client->unread_request = true;
+        exchange_answer_bare(client, exchange_end_status(END_CLIENT_HEAD_TIMEOUT),
+                             exchange_end_word(END_CLIENT_HEAD_TIMEOUT),
+                             exchange_end_text(END_CLIENT_HEAD_TIMEOUT), false, false, 1);
+        return;
+    case CLIENT_EXCHANGE:
+        break;
+    case CLIENT_CLOSED:
+        return;
+    }
+    if (x->is_tunnel)
+        tunnel_due(x);
+    else if (!client->conn.out && !x->in_pipe)
+        request_due(x);
+    else if (!client_made_progress(client))
+        exchange_abort(x, END_CLIENT_READS_SLOWLY);
+}
+
+static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
+{
+    struct client *client = container_of(io, struct client, conn.io);
+    struct worker *worker = client->listener->worker;
+    bool was_blocked = client->conn.out != NULL;
+    conn_note_events(&client->conn, events);
+    enum conn_result flushed = conn_flush(&client->conn, &worker->bufs);
+    struct exchange *x = client->exchange;
+    if (flushed == CONN_FAILED || events & EPOLLERR) {
+        if (x)
+            exchange_abort(x, x->request.is_done ? END_CLIENT_ABORT : END_CLIENT_ABORT_BODY);
+        else
+            client_close(client);
+        return;
+    }
+    if (client->state == CLIENT_LINGER) {
+        if (was_blocked && flushed == CONN_OK) {
+            if (!client->unread_request) {
+                client_close(client);
+                return;
+            }
+            set_deadline(client, LINGER_MS);
+        }
+        linger(client);
+        return;
+    }
+    if (!x) {
+        if (list_is_empty(&client->resume.node)) /* else it comes, and what was read before comes first */
+            read_heads(client);
+        return;
+    }
+    if (x->is_tunnel) {
+        tunnel_pump(x);
+        return;
+    }
+    if ((was_blocked && flushed == CONN_OK) || x->in_pipe) {
+        if (x->request.is_done)
+            loop_timer_clear(&client->conn.timer);
+        response_pump(x);
+        if (client->exchange != x) /* it has ended, and perhaps the connection with it */
+            return;
+    }
+    request_pump(x);
+}
+
+void client_open(struct worker_listener *listener, int fd, const struct net_addr *peer)
+{
+    struct worker *worker = listener->worker;
+    struct client *client = slab_try_take(&worker->clients);
+    if (!client) {
+        loop_close(&worker->loop, &(struct loop_io){.fd = fd});
+        accept_client_gone(listener);
+        return;
+    }
+    *client =
+        (struct client){.listener = listener, .peer = net_addr_to_ip(peer), .peer_port = net_addr_port(peer)};
+    conn_init(&client->conn, fd, on_ready, on_due);
+    loop_later_init(&client->resume, resume);
+    list_push_back(&listener->clients, &client->node);
+    read_heads(client);
+    if (client->state != CLIENT_IDLE || client->requests > 0)
+        return;
+    /* Nothing came with the connection: its head has the whole time from here on. */
+    client->state = CLIENT_HEAD;
+    set_deadline(client, config_of(client)->timeouts.header_ms);
+    if (!client_arm(client))
+        client_close(client);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's HTTP/1 connection: reads request heads, hands each to an exchange, goes on to the next when that
+ * has ended. An idle connection is this struct and its descriptor, nothing else. A connection is registered
+ * in epoll only when a read has to wait or it outlives its first exchange: one request on one connection
+ * costs no epoll_ctl. */
+#ifndef ISOBAR_PROXY_CLIENT_H
+#define ISOBAR_PROXY_CLIENT_H
+
+#include "net/conn.h"
+#include "proxy/worker.h"
+
+struct exchange;
+
+enum client_state {
+    CLIENT_IDLE,     /* between requests: no byte of the next head has come */
+    CLIENT_HEAD,     /* a head is on its way */
+    CLIENT_EXCHANGE, /* an exchange has it */
+    CLIENT_LINGER,   /* our last answer is sent: discard what still comes until the peer closes (RFC 9112 9.6)
+                      */
+    CLIENT_CLOSED,
+};
+
+struct client {
+    struct conn conn;
+    struct worker_listener *listener; /* lives as long as its clients */
+    struct exchange *exchange;        /* owns; NULL between requests */
+    struct buf *in;                   /* owns: the beginning of a head, or bytes behind the current request */
+    struct loop_later resume;         /* go on with the next request */
+    struct list node;                 /* in listener->clients */
+    struct ip_addr peer;
+    uint16_t peer_port;
+    uint8_t state;       /* enum client_state */
+    bool close_after;    /* close once the current answer is sent */
+    bool unread_request; /* the peer may still be sending: closing at once could destroy our answer */
+    uint32_t requests;
+    union {
+        uint64_t stalled_at_ns; /* output queued: when the last check of its progress was */
+        struct loop_deferred deferred;
+    };
+    uint64_t stalled_left; /* bytes that were still to go at that check */
+};
+
+/* Takes the accepted descriptor over and reads at once. Threads: the worker. */
+void client_open(struct worker_listener *listener, int fd, const struct net_addr *peer);
+/* Ends the connection at once, whatever it does. */
+void client_close(struct client *client);
+
+/* The exchange has ended (its memory is gone): the next request, or the end of the connection. */
+void client_next(struct client *client);
+/* Keeps bytes that were read behind the current request; they are the beginning of the next one. False: no
+ * memory. */
+bool client_keep_rest(struct client *client, const char *data, size_t len);
+/* Arms the connection in epoll; false when the system refuses (then it must be closed). */
+bool client_arm(struct client *client);
+/* Sends pieces to the client; counts bytes; starts watching progress when the socket is full. CONN_FAILED:
+ * the client is gone, the caller ends the exchange. */
+enum conn_result client_write(struct client *client, const struct iovec *pieces, int n);
+/* The socket is full though nothing is queued here (a spliced answer): watches progress. */
+bool client_wait_writable(struct client *client);
+/* Output is queued: a full socket must make progress (limits.min_rate_bytes_per_s, timeouts.body_ms). */
+bool client_made_progress(struct client *client);
+
+/* Of a body that nobody wants this much is read and thrown away, so that the connection can be used again;
+ * when more comes, the connection ends. */
+enum { CLIENT_DISCARD_BYTES = 1024 * 1024 };
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/exchange.h"
+
+#include "core/clock.h"
+#include "proxy/rewrite.h"
+
+static const struct {
+    uint16_t status;
+    const char *word, *text;
+} ends[] = {
+#define END(id, status, word, text) [END_##id] = {status, word, text},
+#include "proxy/ends.def"
+#undef END
+};
+
+enum {
+    HEAD_SLACK_BYTES = 1280,     /* what forwarding adds to a head at most, before a rule's own fields */
+    RETRY_AFTER_NO_TARGET_S = 5, /* a probe or two later */
+    ANSWER_BYTES = 32 * 1024,
+};
+
+unsigned exchange_end_status(enum exchange_end end)
+{
+    return ends[end].status;
+}
+
+const char *exchange_end_word(enum exchange_end end)
+{
+    return ends[end].word;
+}
+
+const char *exchange_end_text(enum exchange_end end)
+{
+    return ends[end].text;
+}
+
+/* Remembers text for the log behind the head; empty when it does not fit. */
+static struct slice keep_text(struct buf *buf, struct slice s)
+{
+    if (s.len == 0 || buf->cap - buf->end < s.len)
+        return (struct slice){0};
+    char *at = buf->data + buf->end;
+    memcpy(at, s.ptr, s.len);
+    buf->end += (uint32_t)s.len;
+    return slice_of(at, s.len);
+}
+
+/* One pass over the fields for what is needed after the head is gone. */
+static void note_fields(struct exchange *x, struct http_message *msg, bool log)
+{
+    for (uint32_t i = 0; i < msg->n_fields; i++) {
+        struct http_field *field = &msg->fields[i];
+        if (field->id == HTTP_FIELD_ACCEPT)
+            x->wants_json = h1_prefers_json(http_field_value(field));
+        else if (log && field->id == HTTP_FIELD_USER_AGENT)
+            x->log_user_agent = keep_text(x->head, http_field_value(field));
+        else if (log && field->id == HTTP_FIELD_REFERER)
+            x->log_referer = keep_text(x->head, http_field_value(field));
+    }
+    if (log) {
+        x->log_method = keep_text(x->head, msg->method_text);
+        x->log_host = keep_text(x->head, msg->authority);
+        x->log_path = keep_text(x->head, msg->path);
+        x->log_query = keep_text(x->head, msg->query);
+    }
+}
+
+static void on_resume(struct loop *loop, struct loop_later *later)
+{
+    struct exchange *x = container_of(later, struct exchange, resume);
+    struct client *client = x->client;
+    if (x->is_tunnel) {
+        tunnel_pump(x);
+        return;
+    }
+    request_pump(x);
+    if (client->exchange == x)
+        response_pump(x);
+}
+
+void exchange_resume(struct exchange *x)
+{
+    loop_later(&x->worker->loop, &x->resume);
+}
+
+static struct exchange *make(struct client *client, const struct http_message *msg, size_t head_bytes)
+{
+    struct worker *worker = client->listener->worker;
+    bool log = client->listener->current->snapshot->log != NULL;
+    struct exchange *x = slab_try_take(&worker->exchanges);
+    if (!x)
+        return NULL;
+    *x = (struct exchange){
+        .worker = worker,
+        .client = client,
+        .listener = client->listener->current,
+        .snapshot = client->listener->current->snapshot,
+        .begun_ns = worker->loop.now_ns,
+        .begun_wall_ns = worker->loop.wall_ns,
+        .received_bytes = head_bytes,
+        .method = msg->method,
+        .client_minor = msg->version_minor,
+        .keep_alive = msg->keep_alive,
+        .wants_upgrade = msg->upgrade,
+        .te_trailers = msg->te_trailers,
+        .expects_continue = msg->expect_continue,
+        .client_ip = client->peer,
+    };
+    x->head = buf_try_take(&worker->bufs, head_bytes * (log ? 2 : 1) + HEAD_SLACK_BYTES);
+    if (!x->head) {
+        slab_give(&worker->exchanges, x);
+        return NULL;
+    }
+    list_init(&x->pending);
+    loop_later_init(&x->resume, on_resume);
+    transfer_init(&x->request, msg, msg->framing == HTTP_BODY_CHUNKED, true);
+    x->snapshot->workers[worker->index].uses++;
+    gauge_add(&client->listener->counters->active_requests, 1);
+    client->exchange = x;
+    return x;
+}
+
+static void answer(struct exchange *x, struct h1_answer *how)
+{
+    struct client *client = x->client;
+    struct worker *worker = x->worker;
+    char *out = worker->scratch;
+    /* A client that waits for 100 may send its body or not: what follows cannot be told apart. */
+    if (!x->keep_alive || (x->expects_continue && !x->request.is_done) || worker->is_stopping)
+        client->close_after = true;
+    how->head = x->method == HTTP_HEAD;
+    how->client_minor = x->client_minor;
+    how->close = client->close_after;
+    how->date = worker_date(worker);
+    size_t n = h1_write_answer(out, WORKER_SCRATCH_BYTES, how);
+    iso_assert(n > 0); /* the configuration bounds what an answer can hold */
+    x->status = (uint16_t)how->status;
+    x->answer_begun = true;
+    if (client_write(client, &(struct iovec){out, n}, 1) == CONN_FAILED) {
+        exchange_abort(x, END_CLIENT_ABORT);
+        return;
+    }
+    exchange_answered(x);
+}
+
+static void write_log(struct worker *worker, const struct snapshot_log *log,
+                      const struct accesslog_entry *entry)
+{
+    if (!accesslog_write(log->log, worker->index, log->format, entry))
+        counter_add(&worker->counters.accesslog_dropped, 1);
+}
+
+void exchange_answer_bare(struct client *client, unsigned status, const char *word, const char *text,
+                          bool json, bool head, unsigned client_minor)
+{
+    struct worker *worker = client->listener->worker;
+    struct h1_answer how = {.status = status,
+                            .reason_word = slice_str(word),
+                            .body = slice_str(text),
+                            .json = json,
+                            .head = head,
+                            .client_minor = client_minor,
+                            .close = client->close_after,
+                            .date = worker_date(worker)};
+    size_t n = h1_write_answer(worker->scratch, WORKER_SCRATCH_BYTES, &how);
+    struct listener_counters *counters = client->listener->counters;
+    counter_add(status >= 500 ? &counters->requests_5xx : &counters->requests_4xx, 1);
+    const struct snapshot_log *log = client->listener->current->snapshot->log;
+    if (log) {
+        struct accesslog_entry entry = {.wall_ns = worker->loop.wall_ns,
+                                        .client = client->peer,
+                                        .peer = client->peer,
+                                        .peer_port = client->peer_port,
+                                        .listener = client->listener->current->config->name,
+                                        .protocol = "HTTP/1.1",
+                                        .status = (uint16_t)status,
+                                        .sent_bytes = n,
+                                        .reason = word};
+        write_log(worker, log, &entry);
+    }
+    if (client_write(client, &(struct iovec){worker->scratch, n}, 1) == CONN_FAILED)
+        client_close(client);
+    else
+        client_next(client);
+}
+
+static void fail_with(struct exchange *x, enum exchange_end end, unsigned status, const char *word,
+                      const char *text)
+{
+    x->end = (uint8_t)end;
+    x->discard = true;
+    forward_leave_pending(x);
+    exchange_drop_upstream(x, false);
+    if (x->answer_begun || status == 0) {
+        exchange_abort(x, end);
+        return;
+    }
+    struct h1_answer how = {.status = status,
+                            .reason_word = slice_str(word),
+                            .body = slice_str(text),
+                            .json = x->wants_json,
+                            .retry_after_s = status == 503 ? RETRY_AFTER_NO_TARGET_S : 0};
+    answer(x, &how);
+}
+
+void exchange_fail(struct exchange *x, enum exchange_end end)
+{
+    fail_with(x, end, ends[end].status, ends[end].word, ends[end].text);
+}
+
+void exchange_reject_body(struct exchange *x, enum http_reject why)
+{
+    x->reject = (uint8_t)why;
+    x->client->close_after = x->client->unread_request = true;
+    fail_with(x, END_BAD_BODY, http_reject_status(why), http_reject_word(why), http_reject_text(why));
+}
+
+void exchange_drop_upstream(struct exchange *x, bool reuse)
+{
+    struct worker *worker = x->worker;
+    if (x->backend) {
+        atomic_fetch_sub_explicit(&x->backend->in_flight, 1, memory_order_relaxed);
+        x->backend = NULL;
+    }
+    if (!x->upstream)
+        return;
+    struct snap_group *group = x->group;
+    uint32_t cap = group->config->limits.connections, idle_cap = cap / x->snapshot->n_workers;
+    uint32_t waiting = atomic_load_explicit(&group->runtime->pending, memory_order_relaxed);
+    struct upstream *upstream = x->upstream;
+    if (reuse && cap)
+        reuse = waiting == 0 && upstream->backend->workers[worker->index].n_idle < idle_cap;
+    if (reuse && x->snapshot != worker->snapshot)
+        reuse = snapshot_has_backend(worker->snapshot, upstream->backend);
+    if (reuse && !worker->is_stopping)
+        pool_give(&worker->pool, &x->upstream, group->config->timeouts.idle_ms);
+    else
+        pool_close(&worker->pool, &x->upstream);
+    if (iso_unlikely(!list_is_empty(&worker->pending)))
+        forward_wake_pending(worker);
+}
+
+static void count_status(counter *first, unsigned status, counter *none)
+{
+    counter_add(status >= 100 && status < 600 ? &first[status / 100 - 1] : none, 1);
+}
+
+static void log_line_for(struct exchange *x, uint64_t duration_us)
+{
+    struct worker *worker = x->worker;
+    const char *reason = x->reject ? http_reject_word((enum http_reject)x->reject) : ends[x->end].word;
+    struct accesslog_entry entry = {
+        .wall_ns = x->begun_wall_ns,
+        .duration_us = duration_us,
+        .upstream_us = x->answer_ns ? (x->answer_ns - x->attempt_ns) / NS_PER_US : 0,
+        .client = x->client_ip,
+        .peer = x->client->peer,
+        .peer_port = x->client->peer_port,
+        .listener = x->listener->config->name,
+        .rule = x->rule ? x->rule->name : (struct slice){0},
+        .group = x->group ? x->group->config->name : (struct slice){0},
+        .target = x->n_tried ? x->group->config->targets[x->tried[x->n_tried - 1]].endpoint.text
+                             : (struct slice){0},
+        .method = x->log_method,
+        .host = x->log_host,
+        .path = x->log_path,
+        .query = x->log_query,
+        .request_id = x->log_request_id,
+        .user_agent = x->log_user_agent,
+        .referer = x->log_referer,
+        .protocol = x->client_minor ? "HTTP/1.1" : "HTTP/1.0",
+        .status = x->status,
+        .received_bytes = x->received_bytes,
+        .sent_bytes = x->sent_bytes,
+        .attempts = x->attempts,
+        .reason = reason,
+    };
+    write_log(worker, x->snapshot->log, &entry);
+}
+
+void exchange_account(struct exchange *x)
+{
+    struct listener_counters *listener = x->client->listener->counters;
+    if (x->is_accounted)
+        return;
+    x->is_accounted = true;
+    uint64_t duration_us = (x->worker->loop.now_ns - x->begun_ns) / NS_PER_US;
+    bool is_aborted = x->end == END_CLIENT_ABORT || x->end == END_CLIENT_ABORT_BODY ||
+                      x->end == END_SHUTDOWN || x->end == END_TRUNCATED || x->end == END_TRUNCATED_TIMEOUT ||
+                      x->end == END_CLIENT_READS_SLOWLY;
+    count_status(&listener->requests_1xx, is_aborted ? 0 : x->status, &listener->requests_aborted);
+    histogram_add(&listener->latency, duration_us);
+    gauge_add(&listener->active_requests, -1);
+    if (x->snapshot->log)
+        log_line_for(x, duration_us);
+}
+
+void exchange_answered(struct exchange *x)
+{
+    x->answer_done = true;
+    exchange_account(x);
+    exchange_drop_upstream(x, x->upstream_reusable && x->request.is_done && !x->upstream_write_failed);
+    if (x->request.is_done) {
+        struct client *client = x->client;
+        exchange_release(x);
+        client_next(client);
+        return;
+    }
+    x->client->unread_request = true;
+    if (x->client->close_after || (x->expects_continue && x->request.bytes == 0)) {
+        struct client *client = x->client;
+        client->close_after = true;
+        exchange_release(x);
+        client_next(client);
+        return;
+    }
+    x->discard = true; /* the connection lives on if the rest of the body comes soon and is not much */
+    loop_timer_set(&x->worker->loop, &x->client->conn.timer,
+                   x->worker->loop.now_ns + x->listener->config->timeouts.body_ms * NS_PER_MS);
+    if (!client_arm(x->client))
+        exchange_abort(x, END_CLIENT_ABORT_BODY);
+    else
+        exchange_resume(x);
+}
+
+void exchange_abort(struct exchange *x, enum exchange_end end)
+{
+    struct client *client = x->client;
+    if (!x->answer_done)
+        x->end = (uint8_t)end;
+    exchange_account(x);
+    forward_leave_pending(x);
+    exchange_drop_upstream(x, false);
+    exchange_release(x);
+    client_close(client);
+}
+
+void exchange_release(struct exchange *x)
+{
+    struct worker *worker = x->worker;
+    iso_assert(!x->upstream && !x->backend && list_is_empty(&x->pending));
+    transfer_fini(&x->request, &worker->bufs);
+    transfer_fini(&x->response, &worker->bufs);
+    response_drop_pipe(x);
+    buf_give(&worker->bufs, &x->unsent);
+    buf_give(&worker->bufs, &x->head);
+    loop_cancel_later(&x->resume);
+    x->client->exchange = NULL;
+    uint32_t *uses = &x->snapshot->workers[worker->index].uses;
+    if (--*uses == 0 && x->snapshot != worker->snapshot)
+        snapshot_unref(x->snapshot);
+    slab_give(&worker->exchanges, x);
+}
+
+/* Rewrites, says who the client is, and puts the head as the target gets it into x->head. */
+static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer_trusted)
+{
+    struct worker *worker = x->worker;
+    struct scratch scratch = {worker->scratch, worker->scratch + WORKER_SCRATCH_BYTES};
+    struct forwarded_facts facts = {.peer = &x->client->peer,
+                                    .peer_trusted = peer_trusted,
+                                    .local_port = x->listener->config->endpoint.port};
+    if (x->rule && !rewrite_request(x->rule, msg, &scratch))
+        return false;
+    if (!forwarded_apply(&facts, msg, worker->loop.wall_ns / NS_PER_MS, &worker->rng, &scratch))
+        return false;
+    if (x->snapshot->config->via &&
+        !http_message_add(msg, SLICE("Via"), x->client_minor ? SLICE("1.1 isobar") : SLICE("1.0 isobar")))
+        return false;
+    x->log_request_id = keep_text(x->head, facts.request_id);
+    size_t at = x->head->end, n = h1_write_request(x->head->data + at, x->head->cap - at, msg);
+    if (n == 0) {
+        /* A rule's fields were more than was reckoned with: the texts stay where they are, the head moves. */
+        struct buf *larger = buf_try_take(&worker->bufs, x->head->cap * 4);
+        if (!larger)
+            return false;
+        memcpy(larger->data, x->head->data, at);
+        ptrdiff_t moved = larger->data - x->head->data;
+        struct slice *texts[] = {&x->log_method,     &x->log_host,       &x->log_path,   &x->log_query,
+                                 &x->log_request_id, &x->log_user_agent, &x->log_referer};
+        for (size_t i = 0; i < iso_countof(texts); i++)
+            if (texts[i]->len)
+                texts[i]->ptr += moved;
+        buf_give(&worker->bufs, &x->head);
+        x->head = larger;
+        n = h1_write_request(larger->data + at, larger->cap - at, msg);
+    }
+    x->head->start = (uint32_t)at;
+    x->head->end = (uint32_t)(at + n);
+    x->head_len = (uint32_t)n;
+    return n > 0;
+}
+
+static void redirect(struct exchange *x, const struct config_redirect *to, const struct http_message *msg)
+{
+    struct scratch scratch = {x->worker->scratch + ANSWER_BYTES, x->worker->scratch + WORKER_SCRATCH_BYTES};
+    struct slice location;
+    if (!rewrite_redirect(to, msg, false, &scratch, &location)) {
+        exchange_fail(x, END_HEAD_GREW);
+        return;
+    }
+    struct h1_answer how = {.status = to->status, .reason_word = SLICE("redirect"), .location = location};
+    x->end = END_REDIRECT;
+    answer(x, &how);
+}
+
+static void respond(struct exchange *x, const struct config_respond *with)
+{
+    struct h1_answer how = {.status = with->status,
+                            .body = with->body,
+                            .fields = (const struct h1_pair *)with->headers,
+                            .n_fields = with->n_headers};
+    x->end = END_RESPOND;
+    answer(x, &how);
+}
+
+_Static_assert(sizeof(struct h1_pair) == sizeof(struct config_pair), "one is the other's twin below config/");
+
+/* What a rule or the listener says to do; false: forward. */
+static bool answer_by_rule(struct exchange *x, const struct http_message *msg)
+{
+    const struct config_rule *rule = x->rule;
+    if (!rule && x->listener->config->redirect.set) {
+        redirect(x, &x->listener->config->redirect, msg);
+    } else if (rule && rule->redirect.set) {
+        redirect(x, &rule->redirect, msg);
+    } else if (rule && rule->respond.set) {
+        respond(x, &rule->respond);
+    } else if (rule && rule->deny_status) {
+        fail_with(x, END_DENY, rule->deny_status, ends[END_DENY].word, http_status_reason(rule->deny_status));
+    } else {
+        int32_t group =
+            rule ? route_forward(rule, &x->worker->rng) : x->listener->config->default_target_group;
+        if (group < 0) {
+            exchange_fail(x, rule ? END_ALL_WEIGHTS_ZERO : END_NO_ROUTE);
+            return true;
+        }
+        x->group = &x->snapshot->groups[group];
+        return false;
+    }
+    return true;
+}
+
+size_t exchange_begin(struct client *client, struct http_message *msg, size_t head_bytes, char *data,
+                      size_t len)
+{
+    struct exchange *x = make(client, msg, head_bytes);
+    if (!x) {
+        client->close_after = client->unread_request = true;
+        exchange_answer_bare(client, ends[END_NO_MEMORY].status, ends[END_NO_MEMORY].word,
+                             ends[END_NO_MEMORY].text, false, false, 1);
+        return len;
+    }
+    struct worker *worker = x->worker;
+    const struct config_listener *config = x->listener->config;
+    const struct forwarded_trust *trust = &x->snapshot->trust;
+    bool peer_trusted = trust->n && forwarded_is_trusted(trust, &client->peer);
+    if (peer_trusted)
+        x->client_ip = forwarded_client(trust, &client->peer, msg);
+    note_fields(x, msg, x->snapshot->log != NULL);
+
+    struct transfer_pieces pieces = {.n = 0};
+    size_t used = 0;
+    if (config->limits.body_bytes && x->request.left > config->limits.body_bytes) {
+        client->close_after = client->unread_request = true;
+        exchange_fail(x, END_BODY_TOO_LARGE);
+        return len;
+    }
+    x->rule = route_match(x->listener->routes, msg, &x->client_ip, worker->route_scratch);
+    if (answer_by_rule(x, msg))
+        return client->exchange == x ? request_feed(x, data, len) : 0;
+    x->max_attempts = (uint8_t)x->group->config->retry.attempts;
+    if (x->group->method->needs_hash)
+        x->hash = select_hash(x->group, msg, &x->client_ip);
+    if (!prepare_head(x, msg, peer_trusted)) {
+        exchange_fail(x, END_HEAD_GREW);
+        return client->exchange == x ? request_feed(x, data, len) : 0;
+    }
+    if (len > 0 && !x->request.is_done && !request_take(x, data, len, &used, &pieces))
+        return len;
+    forward_start(x, &pieces);
+    return used;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request and its answer: from a parsed head to the last byte and the access log line. The exchange
+ * borrows the client connection that it came on and, while it has one, a lent upstream connection; it pins
+ * the snapshot under which it began. It ends in exchange_release() and nowhere else.
+ *
+ *   exchange.c  begin, answer, end, account       select.c   which target
+ *   forward.c   attempts, retries, waiting        request.c  the request's body to the target
+ *   response.c  the answer to the client          tunnel.c   what follows a 101 */
+#ifndef ISOBAR_PROXY_EXCHANGE_H
+#define ISOBAR_PROXY_EXCHANGE_H
+
+#include "proxy/client.h"
+#include "proxy/transfer.h"
+
+enum exchange_end {
+#define END(id, status, word, text) END_##id,
+#include "proxy/ends.def"
+#undef END
+};
+
+enum { EXCHANGE_TRIED_MAX = 8, EXCHANGE_INTERIM_MAX = 32 };
+
+struct exchange {
+    struct worker *worker;
+    struct client *client;
+    struct snapshot *snapshot;            /* pinned: worker_corner use count */
+    const struct snap_listener *listener; /* borrows from the snapshot, like the four below */
+    const struct config_rule *rule;       /* NULL: the listener's default */
+    struct snap_group *group;             /* NULL: answered by us */
+    struct backend *backend;              /* NULL: no attempt is under way */
+    struct upstream *upstream;            /* lent */
+
+    struct transfer request, response;
+
+    uint64_t begun_ns, begun_wall_ns; /* the head was complete */
+    uint64_t attempt_ns;              /* the current attempt began */
+    uint64_t answer_ns;               /* the answer's head came */
+    uint64_t received_bytes, sent_bytes;
+    uint64_t rate_checked_ns, rate_bytes; /* progress of the request body at the last check */
+    uint64_t hash;
+
+    struct buf
+        *head; /* owns: the head as forwarded, kept while it may have to be sent again; then log texts */
+    uint32_t head_len;
+    struct buf *unsent; /* owns: head and body so far of an attempt that could not send them yet */
+
+    uint8_t method;       /* enum http_method */
+    uint8_t client_minor; /* HTTP/1.x of the client */
+    uint8_t attempts, max_attempts;
+    uint8_t n_tried;
+    uint8_t n_interim;
+    uint8_t end;     /* enum exchange_end */
+    uint8_t reject;  /* enum http_reject, when end is REJECTED or BAD_BODY */
+    uint16_t status; /* sent to the client; 0: none yet */
+
+    bool keep_alive; /* the client's wish */
+    bool wants_json;
+    bool wants_upgrade;
+    bool te_trailers;
+    bool expects_continue; /* and no 100 was sent yet */
+    bool answer_begun;     /* bytes of a final answer went to the client */
+    bool answer_done;
+    bool discard; /* the rest of the request's body goes nowhere */
+    bool is_tunnel;
+    bool is_pending; /* waits in worker->pending */
+    bool upstream_reusable;
+    bool reused_retry; /* the one free retry after a stale pooled connection is spent */
+    bool wants_fresh;  /* the next attempt opens a new connection */
+    bool upstream_write_failed;
+    bool is_accounted;
+    bool is_spliced;
+    bool has_answer_head; /* the final answer's head was read */
+    uint16_t tried[EXCHANGE_TRIED_MAX];
+
+    struct pipe_pair pipe; /* while spliced */
+    uint32_t in_pipe;
+
+    struct list pending; /* in worker->pending while it waits for a connection */
+    uint64_t pending_until_ns;
+    struct loop_later resume;
+
+    struct ip_addr client_ip;
+    struct slice log_method, log_host, log_path, log_query, log_request_id, log_user_agent, log_referer;
+};
+
+/* Takes over a complete, accepted head (w->msg) and the bytes behind it; returns how many of these belong to
+ * this request. The client's exchange is set, unless it already ended. */
+size_t exchange_begin(struct client *client, struct http_message *msg, size_t head_bytes, char *data,
+                      size_t len);
+/* Answers with our own words if nothing was sent yet, else cuts the client off; the attempt under way ends.
+ */
+void exchange_fail(struct exchange *x, enum exchange_end end);
+/* The request's body cannot be read on: answers with the parser's word and ends the connection. */
+void exchange_reject_body(struct exchange *x, enum http_reject why);
+/* The client is gone: everything ends at once. */
+void exchange_abort(struct exchange *x, enum exchange_end end);
+/* The answer is complete: accounts, gives the upstream connection back; ends the exchange, or discards the
+ * rest of the request's body first. */
+void exchange_answered(struct exchange *x);
+/* Goes on with reading, both ways, in the next turn. */
+void exchange_resume(struct exchange *x);
+/* Counts and logs, once. */
+void exchange_account(struct exchange *x);
+/* Ends the attempt under way: the connection is pooled when `reuse`, else closed. */
+void exchange_drop_upstream(struct exchange *x, bool reuse);
+/* Frees. The client must have been told (client_next or client_close). */
+void exchange_release(struct exchange *x);
+/* An answer to a request that no exchange began for (a refused head, a timeout). */
+void exchange_answer_bare(struct client *client, unsigned status, const char *word, const char *text,
+                          bool json, bool head, unsigned client_minor);
+
+/* The target to try next, never one that was tried while another is usable; BALANCE_NONE when there is none.
+ */
+uint32_t select_target(struct exchange *x);
+/* The hash of what the group's hash_key names. */
+uint64_t select_hash(const struct snap_group *group, struct http_message *msg, const struct ip_addr *client);
+/* Why select_target() found none. */
+enum exchange_end select_why_none(const struct exchange *x);
+
+/* Starts the first attempt; the head is in x->head, `pieces` hold the body bytes that came with it. */
+void forward_start(struct exchange *x, const struct transfer_pieces *pieces);
+/* Another attempt, allowed by forward_take_retry(); the last one has been dropped. */
+void forward_again(struct exchange *x);
+/* The attempt has failed before any byte of an answer: tries again where that is allowed, else fails with
+ * `end`. */
+void forward_attempt_failed(struct exchange *x, enum exchange_end end);
+/* May another attempt be made after this failure? Yes takes it from the budget. END_NORMAL stands for a 502,
+ * 503 or 504 that the target itself sent. */
+bool forward_take_retry(struct exchange *x, enum exchange_end end);
+/* No longer waits for a connection, if it did. */
+void forward_leave_pending(struct exchange *x);
+void forward_pending_init(struct worker *worker);
+/* A connection was given back or closed: exchanges that wait may go on. */
+void forward_wake_pending(struct worker *worker);
+
+/* Takes body bytes that were read: framing off and on again, limits. False: the request was refused, x has
+ * ended or its answer is on the way. */
+bool request_take(struct exchange *x, char *data, size_t len, size_t *used, struct transfer_pieces *pieces);
+/* The same and hands them to the target, or throws them away; returns how many belong to the request. */
+size_t request_feed(struct exchange *x, char *data, size_t len);
+/* Reads the request's body from the client as long as the target takes it. */
+void request_pump(struct exchange *x);
+/* The client's deadline has come while its body was awaited. */
+void request_due(struct exchange *x);
+
+/* Reads the answer as long as the client takes it. */
+void response_pump(struct exchange *x);
+void response_due(struct exchange *x);
+/* Gives the pipe of a spliced answer back, or closes it when bytes are left in it. */
+void response_drop_pipe(struct exchange *x);
+
+/* The 101 has been sent: both connections become one tunnel. */
+void tunnel_start(struct exchange *x, struct slice from_upstream);
+void tunnel_pump(struct exchange *x);
+void tunnel_due(struct exchange *x);
+
+unsigned exchange_end_status(enum exchange_end end);
+const char *exchange_end_word(enum exchange_end end);
+const char *exchange_end_text(enum exchange_end end);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The request's body on its way from the client to the target. It is read only as fast as the target takes
+ * it; what no target will take any more (we answered ourselves, or the target answered early) is read and
+ * thrown away, within a limit. */
+#include "proxy/exchange.h"
+
+#include "core/clock.h"
+
+enum { PROGRESS_CHECK_MS = 5000, READS_PER_TURN = 16 };
+
+static bool target_is_busy(const struct exchange *x)
+{
+    return !x->discard && (!x->upstream || x->upstream->conn.out);
+}
+
+/* Watches the client's progress from now on, unless a check is under way. */
+static void await(struct exchange *x)
+{
+    struct client *client = x->client;
+    if (x->request.is_done || client->conn.out || x->in_pipe)
+        return;
+    if (!client_arm(client)) {
+        exchange_abort(x, END_CLIENT_ABORT_BODY);
+        return;
+    }
+    if (client->conn.timer.due_ns)
+        return;
+    uint32_t body_ms = x->listener->config->timeouts.body_ms;
+    x->rate_checked_ns = x->worker->loop.now_ns;
+    x->rate_bytes = x->request.bytes;
+    loop_timer_set(&x->worker->loop, &client->conn.timer,
+                   x->rate_checked_ns +
+                       (body_ms < PROGRESS_CHECK_MS ? body_ms : PROGRESS_CHECK_MS) * NS_PER_MS);
+}
+
+void request_due(struct exchange *x)
+{
+    const struct config_listener *config = x->listener->config;
+    uint64_t elapsed_ms = (x->worker->loop.now_ns - x->rate_checked_ns) / NS_PER_MS;
+    uint64_t got = x->request.bytes - x->rate_bytes, min_rate = config->limits.min_rate_bytes_per_s;
+    if (x->request.is_done)
+        return;
+    bool is_stalled = got == 0 && elapsed_ms >= config->timeouts.body_ms;
+    bool is_slow = min_rate && elapsed_ms >= 2 * PROGRESS_CHECK_MS && got * 1000 < min_rate * elapsed_ms;
+    if (!target_is_busy(x) && (is_stalled || is_slow)) {
+        x->client->close_after = x->client->unread_request = true;
+        if (x->answer_done)
+            exchange_abort(x, END_CLIENT_BODY_TIMEOUT);
+        else
+            exchange_fail(x, END_CLIENT_BODY_TIMEOUT);
+        return;
+    }
+    if (target_is_busy(x) || (got > 0 && got * 1000 >= min_rate * elapsed_ms)) {
+        x->rate_checked_ns = x->worker->loop.now_ns;
+        x->rate_bytes = x->request.bytes;
+    }
+    uint64_t wait_ms =
+        config->timeouts.body_ms < PROGRESS_CHECK_MS ? config->timeouts.body_ms : PROGRESS_CHECK_MS;
+    loop_timer_set(&x->worker->loop, &x->client->conn.timer, x->worker->loop.now_ns + wait_ms * NS_PER_MS);
+}
+
+bool request_take(struct exchange *x, char *data, size_t len, size_t *used, struct transfer_pieces *pieces)
+{
+    struct worker *worker = x->worker;
+    struct scratch scratch = {worker->scratch, worker->scratch + WORKER_SCRATCH_BYTES};
+    enum http_reject why = HTTP_REJECT_NONE;
+    uint64_t most = x->listener->config->limits.body_bytes;
+    x->expects_continue = false; /* the client did not wait */
+    switch (transfer_feed(&x->request, data, len, &x->client->listener->limits, &worker->bufs, &scratch,
+                          worker->trailers, used, pieces, &why)) {
+    case TRANSFER_OK:
+        break;
+    case TRANSFER_REJECTED:
+        if (x->answer_begun)
+            exchange_abort(x, END_BAD_BODY);
+        else
+            exchange_reject_body(x, why);
+        return false;
+    case TRANSFER_NO_MEMORY:
+        x->client->close_after = x->client->unread_request = true;
+        exchange_fail(x, END_NO_MEMORY);
+        return false;
+    }
+    x->received_bytes += *used;
+    if (most && x->request.bytes > most && !x->discard) {
+        x->client->close_after = x->client->unread_request = true;
+        exchange_fail(x, END_BODY_TOO_LARGE);
+        return false;
+    }
+    return true;
+}
+
+/* The body is over and so is the answer: the exchange was only waiting for this. */
+static void end_discarding(struct exchange *x)
+{
+    struct client *client = x->client;
+    exchange_release(x);
+    loop_timer_clear(&client->conn.timer);
+    client_next(client);
+}
+
+size_t request_feed(struct exchange *x, char *data, size_t len)
+{
+    struct transfer_pieces pieces = {.n = 0};
+    struct worker *worker = x->worker;
+    size_t used = 0;
+    if (x->request.is_done)
+        return 0;
+    if (!request_take(x, data, len, &used, &pieces))
+        return len;
+    if (x->discard) {
+        if (x->answer_done && x->request.is_done)
+            end_discarding(x);
+        else if (x->answer_done && x->request.bytes > CLIENT_DISCARD_BYTES)
+            exchange_abort(x, END_BODY_TOO_LARGE);
+        return used;
+    }
+    if (pieces.n == 0)
+        return used;
+    struct target_counters *counters = &x->upstream->backend->workers[worker->index].counters;
+    counter_add(&counters->sent_bytes, pieces.body_len);
+    if (conn_write(&x->upstream->conn, &worker->bufs, pieces.iov, pieces.n) == CONN_FAILED) {
+        /* The target takes no more; it may have said why, so its answer is still read when the event of the
+         * broken connection comes (cases C-019 C-048). */
+        x->upstream_write_failed = x->discard = true;
+        buf_give(&worker->bufs, &x->upstream->conn.out);
+    }
+    return used;
+}
+
+void request_pump(struct exchange *x)
+{
+    struct client *client = x->client;
+    struct worker *worker = x->worker;
+    for (int reads = 0; client->conn.can_read && !x->request.is_done && !target_is_busy(x); reads++) {
+        size_t n;
+        if (reads == READS_PER_TURN) {
+            exchange_resume(x);
+            return;
+        }
+        switch (conn_read(&client->conn, worker->rbuf, WORKER_READ_BYTES, &n)) {
+        case CONN_OK:
+            break;
+        case CONN_BLOCKED:
+            await(x);
+            return;
+        case CONN_EOF:
+        case CONN_FAILED:
+            exchange_abort(x, END_CLIENT_ABORT_BODY);
+            return;
+        }
+        counter_add(&client->listener->counters->received_bytes, n);
+        size_t used = request_feed(x, worker->rbuf, n);
+        if (client->exchange != x) {
+            client_keep_rest(client, worker->rbuf + used, n - used);
+            return;
+        }
+        if (used < n) {
+            if (!client_keep_rest(client, worker->rbuf + used, n - used))
+                exchange_abort(x, END_NO_MEMORY);
+            return;
+        }
+        if (x->upstream && !x->request.is_done)
+            loop_timer_set(&worker->loop, &x->upstream->conn.timer,
+                           worker->loop.now_ns + x->group->config->timeouts.response_ms * NS_PER_MS);
+    }
+    if (x->request.is_done) {
+        if (client->conn.timer.due_ns && !client->conn.out && !x->in_pipe)
+            loop_timer_clear(&client->conn.timer);
+    } else if (!client->conn.can_read) {
+        await(x);
+    }
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/snapshot.h"
+
+#include "config/load.h"
+
+#include <stdlib.h>
+
+enum { RETRY_TOKENS_AT_START = 1000 }; /* ten retries before any request has earned some */
+
+static void endpoint_addr(const struct config_endpoint *endpoint, struct net_addr *addr)
+{
+    if (endpoint->unix_path.ptr) {
+        bool fits = net_addr_unix(addr, endpoint->unix_path);
+        iso_assert(fits); /* validation bounds the path */
+    } else {
+        net_addr_ip(addr, &endpoint->ip, endpoint->port);
+    }
+}
+
+/* A worker's corner of a group: cache lines of its own, since the worker writes there on every request. */
+static void add_worker_state(struct snapshot *snapshot, struct snap_group *group)
+{
+    struct arena *arena = &snapshot->arena;
+    size_t bitmap_bytes = (group->n_targets + 63) / 64 * sizeof(uint64_t);
+    size_t state_bytes = group->method->state_bytes(&group->pool);
+    group->workers = arena_alloc_line(arena, sizeof(*group->workers) * snapshot->n_workers);
+    for (uint32_t w = 0; w < snapshot->n_workers; w++) {
+        struct snap_group_worker *mine = &group->workers[w];
+        mine->state = arena_alloc_line(arena, state_bytes ? state_bytes : 1);
+        mine->eligible = arena_alloc_line(arena, bitmap_bytes + 1);
+        mine->attempt = arena_alloc_line(arena, bitmap_bytes + 1);
+        mine->retry_tokens = RETRY_TOKENS_AT_START;
+        mine->epoch_seen = atomic_load_explicit(&group->runtime->epoch, memory_order_relaxed) - 1;
+    }
+}
+
+static iso_err build_group(struct snapshot *snapshot, struct registry *registry, uint32_t index,
+                           struct iso_diag *diag)
+{
+    const struct config_target_group *config = &snapshot->config->target_groups[index];
+    struct snap_group *group = &snapshot->groups[index];
+    struct arena *arena = &snapshot->arena;
+    uint32_t n = config->n_targets;
+    uint32_t *weights = arena_array(arena, uint32_t, n + 1);
+    struct slice *names = arena_array(arena, struct slice, n + 1);
+    _Atomic uint32_t **in_flight = arena_alloc(arena, sizeof(*in_flight) * (n + 1));
+
+    group->config = config;
+    group->runtime = registry_group(registry, config->name);
+    group->targets = arena_array(arena, struct backend *, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        struct net_addr addr;
+        endpoint_addr(&config->targets[i].endpoint, &addr);
+        group->targets[i] =
+            registry_backend(registry, config->name, config->targets[i].endpoint.text, &addr, group->runtime);
+        group->n_targets = i + 1;
+        weights[i] = config->targets[i].weight;
+        names[i] = config->targets[i].endpoint.text;
+        in_flight[i] = &group->targets[i]->in_flight;
+    }
+    group->pool = (struct balance_pool){.n = n, .weights = weights, .names = names, .in_flight = in_flight};
+    group->method = balance_method_get(config->algorithm);
+    iso_err err = group->method->build(&group->pool, arena, &group->table);
+    if (err) {
+        diag_add(diag, DIAG_ERROR, "", 0, 0, arena_printf(arena, "/target_groups/%u/algorithm", index),
+                 "%s cannot serve %u targets", group->method->name, n);
+        return err;
+    }
+    add_worker_state(snapshot, group);
+    return ISO_OK;
+}
+
+static iso_err build_listener(struct snapshot *snapshot, struct registry *registry,
+                              const struct config_listener *config, struct iso_diag *diag)
+{
+    struct snap_listener *listener = &snapshot->listeners[snapshot->n_listeners];
+    struct net_addr addr;
+    int why = 0;
+    endpoint_addr(&config->endpoint, &addr);
+    listener->snapshot = snapshot;
+    listener->config = config;
+    listener->runtime =
+        registry_listener(registry, config->name, config->endpoint.text, &addr, snapshot->version, &why);
+    if (!listener->runtime) {
+        diag_add(diag, DIAG_ERROR, "", 0, 0, "", "listener %.*s: cannot listen on %.*s: %s",
+                 SLICE_ARG(config->name), SLICE_ARG(config->endpoint.text), strerror(why));
+        return ISO_ERR_SYSTEM;
+    }
+    snapshot->n_listeners++;
+    return route_compile(config, &snapshot->arena, &listener->routes, diag);
+}
+
+iso_err snapshot_build(struct config **config, struct registry *registry, uint32_t n_workers,
+                       uint64_t version, struct snapshot **out, struct iso_diag *diag)
+{
+    struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
+    iso_assert(snapshot != NULL);
+    arena_init(&snapshot->arena);
+    snapshot->config = *config;
+    snapshot->version = version;
+    snapshot->n_workers = n_workers;
+    snapshot->trust = (struct forwarded_trust){(*config)->trusted_proxies, (*config)->n_trusted_proxies};
+    snapshot->workers = arena_alloc_line(&snapshot->arena, sizeof(*snapshot->workers) * n_workers);
+    snapshot->groups = arena_array(&snapshot->arena, struct snap_group, (*config)->n_target_groups + 1);
+    uint32_t n_listeners = 0;
+    for (uint32_t l = 0; l < (*config)->n_load_balancers; l++)
+        n_listeners += (*config)->load_balancers[l].n_listeners;
+    snapshot->listeners = arena_array(&snapshot->arena, struct snap_listener, n_listeners + 1);
+
+    iso_err err = ISO_OK;
+    for (uint32_t g = 0; g < (*config)->n_target_groups && !err; g++) {
+        snapshot->n_groups = g + 1;
+        err = build_group(snapshot, registry, g, diag);
+    }
+    for (uint32_t l = 0; l < (*config)->n_load_balancers && !err; l++)
+        for (uint32_t i = 0; i < (*config)->load_balancers[l].n_listeners && !err; i++)
+            err = build_listener(snapshot, registry, &(*config)->load_balancers[l].listeners[i], diag);
+    if (err) {
+        snapshot->config = NULL; /* stays the caller's */
+        snapshot_free(snapshot, registry);
+        return err;
+    }
+    for (uint32_t i = 0; i < snapshot->n_listeners; i++)
+        snapshot->listeners[i].runtime->last_version = version;
+    *config = NULL;
+    *out = snapshot;
+    return ISO_OK;
+}
+
+bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend)
+{
+    for (uint32_t g = 0; g < snapshot->n_groups; g++)
+        for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
+            if (snapshot->groups[g].targets[t] == backend)
+                return true;
+    return false;
+}
+
+void snapshot_free(struct snapshot *snapshot, struct registry *registry)
+{
+    iso_assert(atomic_load_explicit(&snapshot->refs, memory_order_acquire) == 0);
+    for (uint32_t i = 0; i < snapshot->n_listeners; i++) {
+        if (snapshot->listeners[i].routes)
+            route_table_fini(snapshot->listeners[i].routes);
+        registry_listener_unref(registry, &snapshot->listeners[i].runtime);
+    }
+    for (uint32_t g = 0; g < snapshot->n_groups; g++) {
+        for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
+            registry_backend_unref(registry, &snapshot->groups[g].targets[t]);
+        registry_group_unref(registry, &snapshot->groups[g].runtime);
+    }
+    arena_fini(&snapshot->arena);
+    if (snapshot->config)
+        config_free(snapshot->config);
+    free(snapshot);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/worker.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "proxy/client.h"
+#include "proxy/exchange.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The backends that the old snapshot names and the new one does not: their idle connections of this worker
+ * end. */
+static void retire_backends(struct worker *worker, const struct snapshot *old, const struct snapshot *now)
+{
+    for (uint32_t g = 0; g < old->n_groups; g++)
+        for (uint32_t t = 0; t < old->groups[g].n_targets; t++) {
+            struct backend *backend = old->groups[g].targets[t];
+            if (!now || !snapshot_has_backend(now, backend))
+                pool_retire(&worker->pool, backend);
+        }
+}
+
+static void adopt(struct worker *worker)
+{
+    struct snapshot *now = atomic_exchange_explicit(&worker->incoming, NULL, memory_order_acq_rel);
+    struct snapshot *old = worker->snapshot;
+    if (!now)
+        return;
+    worker->snapshot = now;
+    if (!worker->is_stopping)
+        accept_adopt(worker);
+    if (old) {
+        retire_backends(worker, old, now);
+        if (old->workers[worker->index].uses == 0)
+            snapshot_unref(old);
+    }
+    atomic_store_explicit(&worker->version_in_force, now->version, memory_order_release);
+}
+
+static void on_publish(struct loop *loop, void *arg)
+{
+    struct worker *worker = arg;
+    atomic_store_explicit(&worker->wake_queued, false, memory_order_release);
+    adopt(worker);
+}
+
+void worker_publish(struct worker *worker, struct snapshot *snapshot)
+{
+    snapshot_ref(snapshot);
+    struct snapshot *skipped = atomic_exchange_explicit(&worker->incoming, snapshot, memory_order_acq_rel);
+    if (skipped)
+        snapshot_unref(skipped);
+    if (!atomic_exchange_explicit(&worker->wake_queued, true, memory_order_acq_rel))
+        loop_post(&worker->loop, &worker->wake_call);
+}
+
+uint64_t worker_version(const struct worker *worker)
+{
+    return atomic_load_explicit(&((struct worker *)worker)->version_in_force, memory_order_acquire);
+}
+
+static void cut_everything(struct loop *loop, struct loop_timer *timer)
+{
+    struct worker *worker = container_of(timer, struct worker, stop_timer);
+    list_for_each_safe (l, next_listener, &worker->listeners) {
+        struct worker_listener *listener = container_of(l, struct worker_listener, node);
+        list_for_each_safe (c, next, &listener->clients) {
+            struct client *client = container_of(c, struct client, node);
+            if (client->exchange)
+                exchange_abort(client->exchange, END_SHUTDOWN);
+            else
+                client_close(client);
+        }
+    }
+    loop_stop(loop);
+}
+
+static void on_stop(struct loop *loop, void *arg)
+{
+    struct worker *worker = arg;
+    worker->is_stopping = true;
+    accept_stop(worker);
+    list_for_each_safe (l, next_listener, &worker->listeners) {
+        struct worker_listener *listener = container_of(l, struct worker_listener, node);
+        list_for_each_safe (c, next, &listener->clients) {
+            struct client *client = container_of(c, struct client, node);
+            if (client->state == CLIENT_IDLE)
+                client_close(client);
+            else
+                client->close_after = true;
+        }
+    }
+    loop_timer_set(loop, &worker->stop_timer, loop->now_ns + worker->stop_within_ns);
+    if (worker->n_clients == 0)
+        loop_stop(loop);
+}
+
+void worker_stop(struct worker *worker, uint32_t within_ms)
+{
+    worker->stop_within_ns = within_ms * NS_PER_MS;
+    loop_post(&worker->loop, &worker->stop_call);
+}
+
+struct slice worker_date(struct worker *worker)
+{
+    uint64_t now_s = worker->loop.wall_ns / NS_PER_S;
+    if (now_s != worker->date_s) {
+        static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+        time_t t = (time_t)now_s;
+        struct tm tm;
+        gmtime_r(&t, &tm);
+        snprintf(worker->date, sizeof(worker->date), "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+                 days + 3 * tm.tm_wday, (unsigned)tm.tm_mday % 100, months + 3 * tm.tm_mon,
+                 (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
+                 (unsigned)tm.tm_sec % 100);
+        worker->date_s = now_s;
+    }
+    return slice_of(worker->date, 29);
+}
+
+/* Everything of this worker that refers to snapshots or kernel objects ends here, on its own thread. */
+static void wind_up(struct worker *worker)
+{
+    struct snapshot *unseen = atomic_exchange_explicit(&worker->incoming, NULL, memory_order_acq_rel);
+    if (unseen)
+        snapshot_unref(unseen);
+    if (worker->snapshot) {
+        retire_backends(worker, worker->snapshot, NULL);
+        snapshot_unref(worker->snapshot);
+        worker->snapshot = NULL;
+    }
+    list_for_each_safe (l, next, &worker->listeners) {
+        struct worker_listener *listener = container_of(l, struct worker_listener, node);
+        if (listener->holds)
+            snapshot_unref(listener->holds);
+        loop_timer_remove(&worker->loop, &listener->retry_timer);
+        free(listener);
+    }
+    while (worker->n_pipes > 0) {
+        struct pipe_pair pipe = worker->pipes[--worker->n_pipes];
+        close(pipe.read_fd);
+        close(pipe.write_fd);
+    }
+    loop_timer_remove(&worker->loop, &worker->stop_timer);
+    loop_timer_remove(&worker->loop, &worker->pending_timer);
+    loop_fini(&worker->loop);
+    pool_fini(&worker->pool);
+    slab_fini(&worker->clients);
+    slab_fini(&worker->exchanges);
+    buf_pool_fini(&worker->bufs);
+    route_scratch_free(worker->route_scratch);
+    free(worker->rbuf);
+    free(worker->scratch);
+    free(worker->msg);
+    free(worker->trailers);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *worker = arg;
+    loop_run(&worker->loop);
+    wind_up(worker);
+    atomic_store_explicit(&worker->has_ended, true, memory_order_release);
+    return NULL;
+}
+
+iso_err worker_start(struct worker **out, uint32_t index)
+{
+    struct worker *worker =
+        aligned_alloc(ISO_CACHE_LINE, (sizeof(*worker) + ISO_CACHE_LINE - 1) & ~(size_t)(ISO_CACHE_LINE - 1));
+    iso_assert(worker != NULL);
+    memset(worker, 0, sizeof(*worker));
+    if (loop_init(&worker->loop)) {
+        free(worker);
+        return ISO_ERR_SYSTEM;
+    }
+    worker->index = index;
+    list_init(&worker->listeners);
+    buf_pool_init(&worker->bufs);
+    slab_init(&worker->clients, sizeof(struct client));
+    slab_init(&worker->exchanges, sizeof(struct exchange));
+    pool_init(&worker->pool, &worker->loop, &worker->bufs, index);
+    uint64_t seed = clock_wall_ns() + index;
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+        log_debug("no random seed from the kernel yet; the clock serves");
+    rng_init(&worker->rng, seed);
+    worker->route_scratch = route_scratch_new();
+    worker->rbuf = malloc(WORKER_HEAD_BYTES + WORKER_READ_BYTES);
+    worker->scratch = malloc(WORKER_SCRATCH_BYTES);
+    worker->msg = malloc(sizeof(*worker->msg));
+    worker->trailers = malloc(sizeof(*worker->trailers));
+    iso_assert(worker->rbuf && worker->scratch && worker->msg && worker->trailers);
+    forward_pending_init(worker);
+    loop_timer_init(&worker->stop_timer, cut_everything);
+    worker->wake_call = (struct loop_call){.fn = on_publish, .arg = worker};
+    worker->stop_call = (struct loop_call){.fn = on_stop, .arg = worker};
+    if (pthread_create(&worker->thread, NULL, worker_main, worker) != 0) {
+        wind_up(worker);
+        free(worker);
+        return ISO_ERR_SYSTEM;
+    }
+    char name[16];
+    snprintf(name, sizeof(name), "worker/%u", index % 10000);
+    pthread_setname_np(worker->thread, name);
+    *out = worker;
+    return ISO_OK;
+}
+
+bool worker_has_ended(const struct worker *worker)
+{
+    return atomic_load_explicit(&((struct worker *)worker)->has_ended, memory_order_acquire);
+}
+
+void worker_join(struct worker **joined)
+{
+    pthread_join((*joined)->thread, NULL);
+    free(*joined);
+    *joined = NULL;
+}
