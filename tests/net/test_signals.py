@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting and stopping: what SIGTERM and SIGINT end, and what they let finish."""
+import signal
+import threading
+import time
+
+import pytest
+
+from harness.backend import text_response
+from harness.process import wait_until
+from harness.stand import address_of
+from harness.wire import connect
+
+
+def late(body, seconds):
+    def answer(request):
+        time.sleep(seconds)
+        return text_response(body)
+
+    return answer
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_in_flight_is_finished(stand, number):
+    backend = stand.backend()
+    backend.answer = late(b"finished", 0.8)
+    proxy = stand.proxy(backend)
+    client = stand.client()
+    client.request()
+    assert wait_until(lambda: backend.requests)
+    proxy.signal(number)
+    response = client.read_response()
+    assert response.body == b"finished"
+    assert response.closes
+    client.expect_end()
+    assert proxy.process.wait(20) == 0
+
+
+def test_idle_connections_end_at_once_and_new_ones_are_refused(stand):
+    backend = stand.backend()
+    backend.answer = late(b"slow", 1.0)
+    proxy = stand.proxy(backend)
+    idle, busy = stand.client(), stand.client()
+    busy.request()
+    assert wait_until(lambda: backend.requests)
+    proxy.signal(signal.SIGTERM)
+    idle.expect_end()
+
+    def refused():
+        try:
+            connect(address_of(proxy.config)).close()
+            return False
+        except ConnectionRefusedError:
+            return True
+
+    assert wait_until(refused, 0.9) or proxy.process.poll() is not None
+    assert busy.read_response().body == b"slow"
+    assert proxy.process.wait(20) == 0
+
+
+def test_an_upload_in_flight_is_finished(stand):
+    backend = stand.backend()
+    proxy = stand.proxy(backend)
+    client = stand.client()
+    client.send(b"POST / HTTP/1.1\r\nHost: t.example\r\nContent-Length: 10\r\n\r\n01234")
+    assert wait_until(lambda: backend.wires and backend.wires[0].seen)
+    proxy.signal(signal.SIGTERM)
+    time.sleep(0.2)
+    client.send(b"56789")
+    assert client.read_response().status == 200
+    assert backend.requests[0].body == b"0123456789"
+    assert proxy.process.wait(20) == 0
+
+
+def test_stopping_is_bounded(stand):
+    def silent(wire):
+        wire.read_request()
+        wire.read_to_end()
+
+    backend = stand.backend(silent)
+    proxy = stand.proxy(backend, shutdown_s=0.5)
+    client = stand.client()
+    client.request()
+    assert wait_until(lambda: backend.requests)
+    proxy.signal(signal.SIGTERM)
+    assert proxy.process.wait(20) == 0
+
+
+def test_healthz_says_that_it_is_going(stand):
+    backend = stand.backend()
+    backend.answer = late(b"slow", 1.5)
+    proxy = stand.proxy(backend)
+    client = stand.client()
+    client.request()
+    assert wait_until(lambda: backend.requests)
+    proxy.signal(signal.SIGTERM)
+    statuses = []
+
+    def going():
+        try:
+            statuses.append(proxy.get("/healthz")[0])
+        except OSError:
+            return True
+        return statuses[-1] == 503
+
+    assert wait_until(going, 1.2)
+    assert client.read_response().status == 200
+    assert proxy.process.wait(20) == 0
+
+
+def test_a_storm_of_signals_ends_cleanly(stand):
+    backend = stand.backend()
+    proxy = stand.proxy(backend)
+    stop = threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                stand.ask()
+            except (OSError, AssertionError):
+                return
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in [signal.SIGHUP, signal.SIGUSR1, signal.SIGHUP, signal.SIGPIPE, signal.SIGHUP] * 4:
+        proxy.signal(number)
+        time.sleep(0.01)
+    proxy.signal(signal.SIGTERM)
+    proxy.signal(signal.SIGHUP)
+    status = proxy.process.wait(30)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert status == 0
+
+
+def test_an_address_in_use_fails_the_start_with_its_name(stand):
+    blocker = stand.backend()
+    config = stand.config(blocker)
+    config["load_balancers"][0]["listeners"][0]["port"] = blocker.port
+    proxy = stand.serve(config, ready=False)
+    assert proxy.process.wait(20) == 1
+    assert str(blocker.port) in proxy.stderr
+    assert len(proxy.stderr.splitlines()) < 10
