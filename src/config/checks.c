@@ -68,10 +68,21 @@ bool check_name(struct decoder *decoder, const struct doc_node *node, struct sli
            refuse(decoder, node, "expected " EXPECT_NAME);
 }
 
+/* The bytes that http1/target lets into a path: others would match nothing, and a rewrite would send them. */
+static bool is_wire_path(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.ptr[i] <= ' ' || s.ptr[i] >= 0x7f || s.ptr[i] == '\\')
+            return false;
+    return true;
+}
+
 bool check_path(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
-    if (text->len == 0 || text->ptr[0] != '/' || has_control(*text))
+    if (text->len == 0 || text->ptr[0] != '/')
         return refuse(decoder, node, "expected " EXPECT_PATH);
+    if (!is_wire_path(*text))
+        return refuse(decoder, node, "expected a path as it is on the wire: a blank is %%20");
     if (slice_find(*text, '?') < text->len || slice_find(*text, '#') < text->len)
         return refuse(decoder, node, "expected a path without ? and #");
     return true;

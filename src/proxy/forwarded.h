@@ -19,7 +19,8 @@ struct forwarded_trust {
 /* Is the address one of the trusted proxies'? */
 bool forwarded_is_trusted(const struct forwarded_trust *trust, const struct ip_addr *addr);
 
-/* The client's address: the peer's own unless the peer is trusted. Reads every X-Forwarded-For line. */
+/* The client's address: the peer's own unless the peer is trusted. Reads every X-Forwarded-For line,
+ * addresses with or without a port; the left-most when all are trusted proxies'. */
 struct ip_addr forwarded_client(const struct forwarded_trust *trust, const struct ip_addr *peer,
                                 const struct http_message *msg);
 
@@ -31,8 +32,12 @@ struct forwarded_facts {
     struct slice request_id; /* out: as forwarded (UUIDv7 made here, or the trusted peer's) */
 };
 
-/* Replaces or extends the fields on a request that is about to be forwarded. `wall_ms` goes into the UUIDv7
- * (RFC 9562 5.7). False when scratch or the field array is full. Order of fields kept; ours come last. */
+/* Replaces or extends the fields on a request that is about to be forwarded; once per request, and before a
+ * rule rewrites the host. From an untrusted peer Forwarded and X-Real-IP are dropped as well. From a trusted
+ * one X-Forwarded-For becomes one field with the peer behind it, X-Request-Id is kept when it is 1 to 128
+ * visible characters, and the others are kept as sent. `wall_ms` goes into the UUIDv7 (RFC 9562 5.7), which
+ * is unique but no secret. False when scratch or the field array is full. Order of fields kept; ours come
+ * last, in one piece. */
 bool forwarded_apply(struct forwarded_facts *facts, struct http_message *msg, uint64_t wall_ms,
                      struct rng *rng, struct scratch *scratch);
 

@@ -42,12 +42,10 @@ static bool finish(const struct maker *maker, struct scratch *scratch, struct sl
 static bool rewrite_path(const struct config_rule *rule, struct http_message *msg, struct scratch *scratch)
 {
     struct slice path = msg->path, target, replacement = rule->rewrite.path_prefix;
-    if (path.len == 0 || path.ptr[0] != '/') /* OPTIONS * */
+    struct slice matched = route_prefix_trim(rule->match.path_prefix);
+    if (!route_prefix_has(matched, path)) /* OPTIONS *, under a rule for any path */
         return true;
-    size_t matched = rule->match.path.ptr ? path.len : route_prefix_trim(rule->match.path_prefix).len;
-    if (matched > path.len)
-        matched = path.len;
-    struct slice rest = slice_of(path.ptr + matched, path.len - matched);
+    struct slice rest = slice_of(path.ptr + matched.len, path.len - matched.len);
 
     struct maker maker = make_in(scratch);
     put(&maker, rest.len ? route_prefix_trim(replacement) : replacement);

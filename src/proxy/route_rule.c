@@ -3,34 +3,34 @@
 
 #include "proxy/route.h"
 
-static void init_host(struct route_rule *out, struct slice host)
+static void init_host(struct route_rule *out, struct slice host, struct arena *arena)
 {
+    struct ip_addr addr;
     if (!host.ptr || slice_eq(host, SLICE("*"))) {
         out->host_class = ROUTE_HOST_ANY;
     } else if (slice_starts(host, SLICE("*."))) {
         out->host_class = ROUTE_HOST_WILDCARD;
         out->host = slice_of(host.ptr + 1, host.len - 1);
+    } else if (host.ptr[0] != '[' && ip_parse(host, &addr) && addr.family == 6) { /* in a Host: [::1] */
+        out->host_class = ROUTE_HOST_EXACT;
+        out->host = slice_str(arena_printf(arena, "[%.*s]", SLICE_ARG(host)));
     } else {
         out->host_class = ROUTE_HOST_EXACT;
         out->host = host;
     }
 }
 
-/* A rule may have several conditions on the path: the most precise one places it, the others are checked. */
+/* The most precise condition on the path places the rule; a pattern beside it is one to check. */
 static void init_path(struct route_rule *out, const struct config_match *match)
 {
     out->path_class = match->path.ptr          ? ROUTE_PATH_EXACT
                       : match->path_prefix.ptr ? ROUTE_PATH_PREFIX
                       : match->path_regex.ptr  ? ROUTE_PATH_REGEX
                                                : ROUTE_PATH_ANY;
-    struct slice prefix = route_prefix_trim(match->path_prefix);
-    if (out->path_class == ROUTE_PATH_EXACT) {
+    if (out->path_class == ROUTE_PATH_EXACT)
         out->path = match->path;
-        out->also_prefix = prefix;
-        out->n_conditions += prefix.ptr != NULL;
-    } else if (out->path_class == ROUTE_PATH_PREFIX) {
-        out->path = prefix;
-    }
+    else if (out->path_class == ROUTE_PATH_PREFIX)
+        out->path = route_prefix_trim(match->path_prefix);
     if (match->path_regex.ptr && out->path_class != ROUTE_PATH_REGEX)
         out->n_conditions++;
 }
@@ -69,7 +69,7 @@ iso_err route_rule_init(const struct config_listener *listener, uint32_t index, 
     const struct config_match *match = &rule->match;
     out->rule = rule;
     out->order = index;
-    init_host(out, match->host);
+    init_host(out, match->host, arena);
     init_path(out, match);
     init_methods(out, match);
     init_headers(out, match, arena);
@@ -188,6 +188,5 @@ bool route_rule_holds(const struct route_rule *rule, struct route_request *reque
         return true;
     return (match->n_methods == 0 || method_holds(rule, msg)) && source_holds(match, request->client) &&
            headers_hold(rule, msg) && cookies_hold(match, msg) && query_holds(match, msg) &&
-           (!rule->also_prefix.ptr || route_prefix_has(rule->also_prefix, request->path)) &&
            (!rule->pattern || pattern_holds(rule, request));
 }

@@ -25,12 +25,11 @@ struct route_rule {
     struct slice path; /* exact, or the prefix without its last '/' */
     uint32_t order;    /* in the file */
 
-    bool is_free;             /* nothing below needs checking */
-    uint32_t n_conditions;    /* beside host and path: more of them go first */
-    uint32_t methods;         /* bits of enum http_method; 0: any, unless there are other_methods */
-    bool other_methods;       /* some are not in the enum: compare texts */
-    struct slice also_prefix; /* the rule has an exact path too; ptr NULL: none */
-    struct pattern *pattern;  /* owns; NULL: none */
+    bool is_free;            /* nothing below needs checking */
+    uint32_t n_conditions;   /* beside host and path: more of them go first */
+    uint32_t methods;        /* bits of enum http_method; 0: any, unless there are other_methods */
+    bool other_methods;      /* some are not in the enum: compare texts */
+    struct pattern *pattern; /* owns; NULL: none */
     struct route_header *headers;
 };
 

@@ -114,6 +114,12 @@ static uint32_t count_id(const struct http_message *message, enum http_field_id 
     return n;
 }
 
+/* Host comes behind the others when it was made from the target's authority, which is compared itself. */
+static bool is_compared(const struct http_field *f)
+{
+    return !(f->flags & HTTP_FIELD_DROP) && f->id != HTTP_FIELD_HOST;
+}
+
 /* The target's view must be ours, field by field. */
 static void check_target(size_t written)
 {
@@ -133,9 +139,9 @@ static void check_target(size_t written)
     iso_assert(count_kept(&again) == count_kept(&msg) + (count_id(&msg, HTTP_FIELD_HOST) == 0));
     for (uint32_t i = 0, at = 0; i < msg.n_fields; i++) {
         const struct http_field *f = &msg.fields[i];
-        if (f->flags & HTTP_FIELD_DROP)
+        if (!is_compared(f))
             continue;
-        while (again.fields[at].flags & HTTP_FIELD_DROP)
+        while (!is_compared(&again.fields[at]))
             at++;
         iso_assert(slice_eq(http_field_name(f), http_field_name(&again.fields[at])));
         iso_assert(slice_eq(http_field_value(f), http_field_value(&again.fields[at])));
