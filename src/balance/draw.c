@@ -63,15 +63,17 @@ static uint32_t draw_of_usable(const struct draw *draw, const struct balance_poo
     return BALANCE_NONE;
 }
 
-/* With half of the targets usable one pick in 256 goes on to the exact draw. */
-enum { DRAW_TRIES = 8 };
+/* With half of the targets usable one pick in 256 goes on to the exact draw; a small pool goes there sooner,
+ * since looking at all of it costs no more than a few tries. */
+enum { DRAW_TRIES = 8, SMALL_POOL = 8, SMALL_POOL_TRIES = 2 };
 
 uint32_t draw_one(const struct draw *draw, const struct balance_pool *pool, const struct balance_pick *how,
                   uint32_t except)
 {
     if (pool->n == 0)
         return BALANCE_NONE;
-    for (int tries = 0; tries < DRAW_TRIES; tries++) {
+    int most = pool->n <= SMALL_POOL ? SMALL_POOL_TRIES : DRAW_TRIES;
+    for (int tries = 0; tries < most; tries++) {
         uint64_t random = rng_next(how->rng);
         uint32_t i = (uint32_t)((random >> 32) * pool->n >> 32);
         if ((uint32_t)random > draw->slots[i].keep)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weighted rendezvous hashing: key and name give each target a score, the best wins. Exact shares, and a
- * target that comes, goes or changes weight moves only the keys it must. O(n), about 2 ns a target; ip_hash
+ * target that comes, goes or changes weight moves only the keys it must. O(n), 1 to 2 ns a target; ip_hash
  * is this alone, ring and Maglev end here when their own search finds nobody usable.
  * Source: Thaler, Ravishankar, 1998; weights by exponential race (Schindelhauer, Schomaker, 2005). */
 #ifndef ISOBAR_BALANCE_RENDEZVOUS_H

@@ -180,6 +180,146 @@ static void a_pool_of_newcomers_refuses_nobody_C_100(void **state)
     }
 }
 
+static const enum balance_method_id hashing[] = {BALANCE_IP_HASH, BALANCE_CONSISTENT_HASH, BALANCE_MAGLEV};
+
+static void equal_keys_give_equal_targets(void **state)
+{
+    for (size_t m = 0; m < iso_countof(hashing); m++) {
+        struct fixture f;
+        fixture_open(&f, hashing[m], 30, NULL);
+        for (uint64_t key = 0; key < 1000; key++)
+            assert_int_equal(fixture_pick_key(&f, key), fixture_pick_key(&f, key));
+        fixture_close(&f);
+    }
+}
+
+static void the_order_in_which_targets_are_listed_does_not_matter_C_108(void **state)
+{
+    for (size_t m = 0; m < iso_countof(hashing); m++) {
+        struct fixture f, g;
+        fixture_init(&f, hashing[m], 20, 1);
+        fixture_init(&g, hashing[m], 20, 1);
+        for (uint32_t i = 0; i < 20; i++) {
+            f.weights[i] = 1 + i % 3;
+            g.weights[i * 7 % 20] = f.weights[i];
+            g.names[i * 7 % 20] = f.names[i];
+        }
+        fixture_build(&f);
+        fixture_build(&g);
+        for (uint64_t key = 0; key < 100000; key++)
+            assert_int_equal(fixture_pick_key(&f, key) * 7 % 20, fixture_pick_key(&g, key));
+        fixture_close(&f);
+        fixture_close(&g);
+    }
+}
+
+/* Down, full or tried before: not a change of the table. Weights are 1 to 4, target 4 has 1 of 25. */
+static void only_the_keys_of_a_target_that_is_out_move_and_they_spread(void **state)
+{
+    for (size_t m = 0; m < iso_countof(hashing); m++) {
+        struct fixture f;
+        uint32_t keys = 0, gained[10] = {0};
+        fixture_open(&f, hashing[m], 10, (uint32_t[]){1, 2, 3, 4, 1, 2, 3, 4, 1, 4});
+        for (uint64_t key = 0; key < 200000; key++) {
+            fixture_set_eligible(&f, 4, true);
+            uint32_t before = fixture_pick_key(&f, key);
+            fixture_set_eligible(&f, 4, false);
+            uint32_t after = fixture_pick_key(&f, key);
+            if (before == 4) {
+                keys++;
+                gained[after]++;
+            } else {
+                assert_int_equal(before, after);
+            }
+        }
+        assert_int_equal(gained[4], 0);
+        for (uint32_t i = 0; i < 10; i++)
+            if (i != 4)
+                assert_within(gained[i], keys * f.weights[i] / 24.0, 0.4);
+        fixture_close(&f);
+    }
+}
+
+static void a_rising_ramp_moves_keys_to_the_newcomer_only_B7(void **state)
+{
+    for (size_t m = 0; m < iso_countof(hashing); m++) {
+        struct fixture f;
+        fixture_open(&f, hashing[m], 10, NULL);
+        f.how.ramp = f.ramp;
+        for (uint64_t key = 0; key < 20000; key++) {
+            f.ramp[3] = 1;
+            uint32_t last = fixture_pick_key(&f, key);
+            for (uint32_t ramp = 655; ramp <= BALANCE_RAMP_FULL; ramp += 6488) {
+                f.ramp[3] = (uint16_t)ramp;
+                uint32_t now = fixture_pick_key(&f, key);
+                assert_true(now == last || now == 3);
+                last = now;
+            }
+        }
+        fixture_close(&f);
+    }
+}
+
+/* The share of keys that change hands between targets which stay, when `f` becomes `g`; in percent. */
+static double moved_needlessly(struct fixture *f, struct fixture *g, uint32_t n_staying, double *moved)
+{
+    uint32_t needless = 0, all = 0;
+    for (uint64_t key = 0; key < 100000; key++) {
+        uint32_t before = fixture_pick_key(f, key), after = fixture_pick_key(g, key);
+        all += before != after;
+        needless += before != after && before < n_staying && after < n_staying;
+    }
+    *moved = all / 1000.0;
+    return needless / 1000.0;
+}
+
+static void keys_of_other_targets_stay_when_one_leaves_or_comes_C_108_B4(void **state)
+{
+    static const double allowed[] = {0, 0, 1}; /* Maglev trades a little movement for evenness */
+    for (size_t m = 0; m < iso_countof(hashing); m++) {
+        for (uint32_t weight = 1; weight <= 100; weight *= 100) {
+            struct fixture ten, nine;
+            double moved;
+            fixture_init(&ten, hashing[m], 10, weight);
+            fixture_init(&nine, hashing[m], 9, weight);
+            fixture_build(&ten);
+            fixture_build(&nine);
+            assert_true(moved_needlessly(&ten, &nine, 9, &moved) <= allowed[m]);
+            assert_within(moved, 10, 0.15);
+            fixture_close(&ten);
+            fixture_close(&nine);
+        }
+    }
+}
+
+static void a_canary_moves_no_keys_but_its_own(void **state)
+{
+    static const double allowed[] = {0, 0, 1};
+    for (size_t m = 0; m < iso_countof(hashing); m++) {
+        struct fixture with, without;
+        double moved;
+        fixture_init(&with, hashing[m], 11, 100);
+        fixture_init(&without, hashing[m], 10, 100);
+        with.weights[10] = 7;
+        fixture_build(&with);
+        fixture_build(&without);
+        assert_true(moved_needlessly(&with, &without, 10, &moved) <= allowed[m]);
+        fixture_close(&with);
+        fixture_close(&without);
+    }
+}
+
+static void rejects_two_targets_of_one_name(void **state)
+{
+    for (size_t m = 1; m < iso_countof(hashing); m++) { /* ip_hash has no table to spoil */
+        struct fixture f;
+        fixture_init(&f, hashing[m], 3, 1);
+        f.names[2] = f.names[0];
+        assert_int_equal(fixture_try_build(&f), ISO_ERR_INVALID);
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +334,13 @@ int main(void)
         cmocka_unit_test(each_target_gets_its_weighted_share_B5),
         cmocka_unit_test(a_newcomers_share_grows_with_its_ramp_B7_C_100),
         cmocka_unit_test(a_pool_of_newcomers_refuses_nobody_C_100),
+        cmocka_unit_test(equal_keys_give_equal_targets),
+        cmocka_unit_test(the_order_in_which_targets_are_listed_does_not_matter_C_108),
+        cmocka_unit_test(only_the_keys_of_a_target_that_is_out_move_and_they_spread),
+        cmocka_unit_test(a_rising_ramp_moves_keys_to_the_newcomer_only_B7),
+        cmocka_unit_test(keys_of_other_targets_stay_when_one_leaves_or_comes_C_108_B4),
+        cmocka_unit_test(a_canary_moves_no_keys_but_its_own),
+        cmocka_unit_test(rejects_two_targets_of_one_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
