@@ -135,8 +135,8 @@ static const uint64_t hop_ids = ID_BIT(CONNECTION) | ID_BIT(CONTENT_LENGTH) | ID
                                 ID_BIT(HTTP2_SETTINGS) | ID_BIT(KEEP_ALIVE) | ID_BIT(PROXY_CONNECTION) |
                                 ID_BIT(TE) | ID_BIT(TRANSFER_ENCODING) | ID_BIT(UPGRADE);
 
-/* Reads what matters out of the fields and drops those that never pass. Most fields are none of those: a
- * switch for each cost 60 ns a head in mispredicted jumps (bench_parse, mixed requests). */
+/* Reads what matters out of the fields and drops those that never pass. Most fields are none of those: one
+ * bit test for each is 12 ns a head faster than a switch (bench_parse, mixed requests). */
 static enum http_reject read_fields(struct http_message *msg, struct facts *facts)
 {
     for (struct http_field *f = msg->fields, *end = f + msg->n_fields; f < end; f++) {

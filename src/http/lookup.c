@@ -29,6 +29,15 @@ bool http_cookie_find(struct slice cookies, struct slice name, struct slice *val
     return name.len && find_pair(cookies, ';', true, name, value);
 }
 
+bool http_message_cookie(struct http_message *msg, struct slice name, struct slice *value)
+{
+    for (struct http_field *f = msg->fields, *end = f + msg->n_fields; f < end; f++)
+        if (f->id == HTTP_FIELD_COOKIE && !(f->flags & HTTP_FIELD_DROP) &&
+            http_cookie_find(http_field_value(f), name, value))
+            return true;
+    return false;
+}
+
 bool http_query_find(struct slice query, struct slice name, struct slice *value)
 {
     return name.len && find_pair(query, '&', false, name, value);

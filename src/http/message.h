@@ -139,6 +139,9 @@ const char *http_status_reason(unsigned status);
  * compared byte by byte, the first match counts, and a name without '=' has an empty value. */
 bool http_cookie_find(struct slice cookies, struct slice name, struct slice *value);
 bool http_query_find(struct slice query, struct slice name, struct slice *value);
+/* The same in all kept Cookie fields of a message: a client may split its cookies over several (RFC
+ * 9113 8.2.3). */
+bool http_message_cookie(struct http_message *msg, struct slice name, struct slice *value);
 /* Is a Host value: RFC 3986 host with an optional port of 1 to 65535? `*host` is without the port but with
  * the brackets of an IPv6 address; `*port` is 0 when there is none. Refused though in the grammar: an empty
  * host, a comma, IPvFuture. Written only on success. */

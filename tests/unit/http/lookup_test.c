@@ -33,6 +33,19 @@ static void cookies_are_found_by_their_whole_name(void **state)
     assert_null(cookie("=1", ""));
 }
 
+static void cookies_may_be_spread_over_several_fields(void **state)
+{
+    struct http_message *m = accepted(get("Cookie: a=1\r\nX: b=0\r\nCookie: b=2; a=3\r\nCookie: c=4\r\n"));
+    struct slice value;
+    assert_true(http_message_cookie(m, SLICE("a"), &value));
+    is(value, "1");
+    assert_true(http_message_cookie(m, SLICE("b"), &value));
+    is(value, "2");
+    assert_false(http_message_cookie(m, SLICE("d"), &value));
+    m->fields[4].flags |= HTTP_FIELD_DROP;
+    assert_false(http_message_cookie(m, SLICE("c"), &value));
+}
+
 static void parameters_are_found_by_their_whole_name(void **state)
 {
     assert_string_equal(query("x=1&page=2&page=3", "page"), "2");
@@ -49,6 +62,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cookies_are_found_by_their_whole_name),
+        cmocka_unit_test(cookies_may_be_spread_over_several_fields),
         cmocka_unit_test(parameters_are_found_by_their_whole_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
