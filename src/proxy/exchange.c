@@ -352,7 +352,8 @@ void exchange_release(struct exchange *x)
     slab_give(&worker->exchanges, x);
 }
 
-/* Rewrites, says who the client is, and puts the head as the target gets it into x->head. */
+/* Says who the client is, rewrites (the host that was asked for is known by then), and puts the head as the
+ * target gets it into x->head. */
 static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer_trusted)
 {
     struct worker *worker = x->worker;
@@ -360,9 +361,9 @@ static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer
     struct forwarded_facts facts = {.peer = &x->client->peer,
                                     .peer_trusted = peer_trusted,
                                     .local_port = x->listener->config->endpoint.port};
-    if (x->rule && !rewrite_request(x->rule, msg, &scratch))
-        return false;
     if (!forwarded_apply(&facts, msg, worker->loop.wall_ns / NS_PER_MS, &worker->rng, &scratch))
+        return false;
+    if (x->rule && !rewrite_request(x->rule, msg, &scratch))
         return false;
     if (x->snapshot->config->via &&
         !http_message_add(msg, SLICE("Via"), x->client_minor ? SLICE("1.1 isobar") : SLICE("1.0 isobar")))

@@ -138,7 +138,7 @@ def test_a_whole_listener_may_redirect(stand):
 
 def test_redirects_cannot_be_split(stand):
     backends = routed(stand, [{"match": {"path_prefix": "/p"}, "redirect": {"scheme": "https"}}])
-    response = stand.ask(target="/p%0d%0aSet-Cookie:%20x=1?%0d%0a")
+    response = stand.ask(target="/p/%0d%0aSet-Cookie:%20x=1?%0d%0a")
     assert response.status == 308 and response.all("Set-Cookie") == []
     assert backends["default"].raw == b""
 
