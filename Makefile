@@ -29,7 +29,7 @@ fuzz:
 	@tools/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 fmt:
-	@find src tests bench -name '*.[ch]' | xargs clang-format -i
+	@find src tests bench -name '*.[ch]' ! -path '*/node_modules/*' | xargs clang-format -i
 
 lint:
 	@tools/lint
