@@ -124,7 +124,7 @@ static void end_clients(struct worker_listener *listener)
 {
     list_for_each_safe (node, next, &listener->clients) {
         struct client *client = container_of(node, struct client, node);
-        if (client->state == CLIENT_IDLE)
+        if (client_is_idle(client))
             client_close(client);
         else
             client->close_after = true;

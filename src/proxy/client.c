@@ -32,6 +32,11 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
     slab_give(&client->listener->worker->clients, client);
 }
 
+bool client_is_idle(const struct client *client)
+{
+    return client->state == CLIENT_IDLE || (client->state == CLIENT_HEAD && !client->in);
+}
+
 void client_close(struct client *client)
 {
     struct worker *worker = client->listener->worker;
@@ -200,21 +205,25 @@ static void read_heads(struct client *client)
     }
 }
 
-/* Waits for the next head; what was read behind the last request comes first. */
-static void resume(struct loop *loop, struct loop_later *later)
+/* The next request: what was read behind the last one comes first. Not while output is queued: a client that
+ * sends requests and reads no answers stops itself. */
+static void go_on(struct client *client)
 {
-    struct client *client = container_of(later, struct client, resume);
-    struct worker *worker = client->listener->worker;
-    if (client->in) {
-        size_t kept = buf_len(client->in);
+    if (client->conn.out)
+        return;
+    if (client->in && client->state == CLIENT_IDLE) {
         struct buf *in = client->in;
         client->in = NULL;
-        process(client, in->data + in->start, kept);
-        buf_give(&worker->bufs, &in);
-        if (client->state == CLIENT_CLOSED || client->exchange)
-            return;
+        process(client, in->data + in->start, buf_len(in));
+        buf_give(&client->listener->worker->bufs, &in);
     }
-    read_heads(client);
+    if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD)
+        read_heads(client);
+}
+
+static void resume(struct loop *loop, struct loop_later *later)
+{
+    go_on(container_of(later, struct client, resume));
 }
 
 void client_next(struct client *client)
@@ -230,7 +239,7 @@ void client_next(struct client *client)
         return;
     }
     client->state = CLIENT_IDLE;
-    set_deadline(client, config_of(client)->timeouts.idle_ms);
+    set_deadline(client, client->conn.out ? PROGRESS_CHECK_MS : config_of(client)->timeouts.idle_ms);
     if (!client_arm(client)) {
         client_close(client);
         return;
@@ -300,6 +309,9 @@ static void on_due(struct loop *loop, struct loop_timer *timer)
     struct exchange *x = client->exchange;
     switch ((enum client_state)client->state) {
     case CLIENT_IDLE:
+        if (!client->conn.out || !client_made_progress(client))
+            client_close(client);
+        return;
     case CLIENT_LINGER:
         client_close(client);
         return;
@@ -349,8 +361,8 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
         return;
     }
     if (!x) {
-        if (list_is_empty(&client->resume.node)) /* else it comes, and what was read before comes first */
-            read_heads(client);
+        if (list_is_empty(&client->resume.node))
+            go_on(client);
         return;
     }
     if (x->is_tunnel) {

@@ -45,6 +45,9 @@ void client_open(struct worker_listener *listener, int fd, const struct net_addr
 /* Ends the connection at once, whatever it does. */
 void client_close(struct client *client);
 
+/* No byte of a next request is here: ending the connection loses nothing. */
+bool client_is_idle(const struct client *client);
+
 /* The exchange has ended (its memory is gone): the next request, or the end of the connection. */
 void client_next(struct client *client);
 /* Keeps bytes that were read behind the current request; they are the beginning of the next one. False: no

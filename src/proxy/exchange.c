@@ -114,7 +114,9 @@ static struct exchange *make(struct client *client, const struct http_message *m
     list_init(&x->pending);
     loop_later_init(&x->resume, on_resume);
     transfer_init(&x->request, msg, msg->framing == HTTP_BODY_CHUNKED, true);
-    x->snapshot->workers[worker->index].uses++;
+    /* A listener that is leaving still begins exchanges under its last snapshot. */
+    if (x->snapshot->workers[worker->index].uses++ == 0 && x->snapshot != worker->snapshot)
+        snapshot_ref(x->snapshot);
     gauge_add(&client->listener->counters->active_requests, 1);
     client->exchange = x;
     return x;
@@ -230,6 +232,7 @@ void exchange_drop_upstream(struct exchange *x, bool reuse)
     struct upstream *upstream = x->upstream;
     if (reuse && cap)
         reuse = waiting == 0 && upstream->backend->workers[worker->index].n_idle < idle_cap;
+    reuse = reuse && !upstream->conn.out && !upstream->in;
     if (reuse && x->snapshot != worker->snapshot)
         reuse = snapshot_has_backend(worker->snapshot, upstream->backend);
     if (reuse && !worker->is_stopping)

@@ -13,6 +13,12 @@ static bool target_is_busy(const struct exchange *x)
     return !x->discard && (!x->upstream || x->upstream->conn.out);
 }
 
+/* It is not the client that keeps the body waiting. */
+static bool client_is_excused(const struct exchange *x)
+{
+    return target_is_busy(x) || x->expects_continue;
+}
+
 /* Watches the client's progress from now on, unless a check is under way. */
 static void await(struct exchange *x)
 {
@@ -42,7 +48,7 @@ void request_due(struct exchange *x)
         return;
     bool is_stalled = got == 0 && elapsed_ms >= config->timeouts.body_ms;
     bool is_slow = min_rate && elapsed_ms >= 2 * PROGRESS_CHECK_MS && got * 1000 < min_rate * elapsed_ms;
-    if (!target_is_busy(x) && (is_stalled || is_slow)) {
+    if (!client_is_excused(x) && (is_stalled || is_slow)) {
         x->client->close_after = x->client->unread_request = true;
         if (x->answer_done)
             exchange_abort(x, END_CLIENT_BODY_TIMEOUT);
@@ -50,7 +56,7 @@ void request_due(struct exchange *x)
             exchange_fail(x, END_CLIENT_BODY_TIMEOUT);
         return;
     }
-    if (target_is_busy(x) || (got > 0 && got * 1000 >= min_rate * elapsed_ms)) {
+    if (client_is_excused(x) || (got > 0 && got * 1000 >= min_rate * elapsed_ms)) {
         x->rate_checked_ns = x->worker->loop.now_ns;
         x->rate_bytes = x->request.bytes;
     }

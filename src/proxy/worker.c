@@ -88,7 +88,7 @@ static void on_stop(struct loop *loop, void *arg)
         struct worker_listener *listener = container_of(l, struct worker_listener, node);
         list_for_each_safe (c, next, &listener->clients) {
             struct client *client = container_of(c, struct client, node);
-            if (client->state == CLIENT_IDLE)
+            if (client_is_idle(client))
                 client_close(client);
             else
                 client->close_after = true;
@@ -122,7 +122,8 @@ struct slice worker_date(struct worker *worker)
     return slice_of(worker->date, 29);
 }
 
-/* Everything of this worker that refers to snapshots or kernel objects ends here, on its own thread. */
+/* Everything of this worker ends here, after its thread, so that a late message of the control thread still
+ * finds an open mailbox. */
 static void wind_up(struct worker *worker)
 {
     struct snapshot *unseen = atomic_exchange_explicit(&worker->incoming, NULL, memory_order_acq_rel);
@@ -163,7 +164,6 @@ static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
     loop_run(&worker->loop);
-    wind_up(worker);
     atomic_store_explicit(&worker->has_ended, true, memory_order_release);
     return NULL;
 }
@@ -218,6 +218,7 @@ bool worker_has_ended(const struct worker *worker)
 void worker_join(struct worker **joined)
 {
     pthread_join((*joined)->thread, NULL);
+    wind_up(*joined);
     free(*joined);
     *joined = NULL;
 }

@@ -50,7 +50,8 @@ static void leave_idle(struct upstream *upstream)
     loop_timer_clear(&upstream->conn.timer);
 }
 
-static bool peer_has_closed(struct upstream *upstream)
+/* An idle connection should be silent: a close, an error and bytes are all the end of it. */
+static bool has_something_to_say(struct upstream *upstream)
 {
     char byte;
     ssize_t n = recv(upstream->conn.io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -63,7 +64,7 @@ struct upstream *pool_take(struct pool *pool, struct backend *backend, bool must
     while (!list_is_empty(idle)) {
         struct upstream *upstream = container_of(idle->next, struct upstream, node);
         if (must_be_fresh && pool->loop->now_ns - upstream->idle_since_ns > PROBE_AFTER_IDLE_NS &&
-            peer_has_closed(upstream)) {
+            has_something_to_say(upstream)) {
             pool_close(pool, &upstream);
             continue;
         }
@@ -144,6 +145,12 @@ void pool_give(struct pool *pool, struct upstream **given, uint32_t idle_ms)
     struct upstream *upstream = *given;
     *given = NULL;
     iso_assert(!upstream->conn.out && !upstream->in && list_is_empty(&upstream->node));
+    /* Bytes that wait already would be taken for the next answer, and make no new event. */
+    if (upstream->conn.saw_hangup || (upstream->conn.can_read && has_something_to_say(upstream))) {
+        pool_close(pool, &upstream);
+        return;
+    }
+    upstream->conn.can_read = false;
     upstream->owner = NULL;
     upstream->conn.io.on_ready = idle_ready;
     upstream->conn.timer.on_due = idle_due;
