@@ -4,6 +4,7 @@
  * (C-127). */
 #include "cli/cmd.h"
 
+#include "config/docs.h"
 #include "config/load.h"
 #include "core/text.h"
 
@@ -12,6 +13,7 @@
 
 static const char help[] =
     "usage: isobar check [--format text|json] FILE...\n"
+    "       isobar check --reference\n"
     "\n"
     "Reads each configuration file (YAML or JSON) and reports every fault in it, one a line:\n"
     "\n"
@@ -23,6 +25,7 @@ static const char help[] =
     "\n"
     "options:\n"
     "  --format text|json   json: one JSON document on stdout, with all files and their faults\n"
+    "  --reference          print every key with its values and default, as Markdown\n"
     "  -h, --help           this text\n"
     "\n"
     "exit status: 0 no file has an error (warnings may be there), 1 one has, 2 called wrongly\n"
@@ -114,16 +117,30 @@ static bool check_file(const char *file, struct text *json)
     return ok;
 }
 
+static int print_reference(void)
+{
+    struct text reference;
+    text_init(&reference);
+    config_write_reference(&reference);
+    fputs(reference.data, stdout);
+    text_fini(&reference);
+    return 0;
+}
+
 int cmd_check(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"format", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {{"format", required_argument, NULL, 'f'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"reference", no_argument, NULL, 'r'},
+                                            {0}};
     bool as_json = false;
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (option == 'h') {
             fputs(help, stdout);
             return 0;
         }
+        if (option == 'r')
+            return print_reference();
         if (option != 'f')
             return 2;
         as_json = strcmp(optarg, "json") == 0;

@@ -170,8 +170,12 @@ void doc_check_keys(struct doc *doc, const struct doc_node *map)
     free(nodes);
 }
 
-bool doc_check_utf8(struct doc *doc, struct slice text)
+bool doc_check_text(struct doc *doc, struct slice text)
 {
+    if (text.len > DOC_BYTES_MAX) {
+        doc_broken(doc, 0, 0, "is longer than %d bytes", DOC_BYTES_MAX);
+        return false;
+    }
     size_t line = 1, line_start = 0, at = 0;
     while (at < text.len) {
         unsigned char c = (unsigned char)text.ptr[at];

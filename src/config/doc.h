@@ -65,9 +65,9 @@ struct doc_node *doc_add(struct doc *doc, struct doc_node *parent, struct slice 
 void doc_set_scalar(struct doc *doc, struct doc_node *node, struct slice text, bool plain);
 /* Reports keys that occur twice in a finished map. */
 void doc_check_keys(struct doc *doc, const struct doc_node *map);
-/* Reports the first byte that is not UTF-8, or a character that no text needs (NUL). True when there is none.
- */
-bool doc_check_utf8(struct doc *doc, struct slice text);
+/* Reports a text that is too long, and the first byte that is not UTF-8 or is NUL. True when nothing is
+ * wrong. */
+bool doc_check_text(struct doc *doc, struct slice text);
 
 /* The value under a key of a map; NULL when there is none or `map` is no map. */
 const struct doc_node *doc_get(const struct doc_node *map, const char *key);

@@ -2,6 +2,7 @@
 #include "config/load.h"
 
 #include "config/decode.h"
+#include "config/json.h"
 #include "config/validate.h"
 #include "config/yaml.h"
 
@@ -101,7 +102,8 @@ iso_err config_load_text(struct slice text, const char *name, const char *base_d
 {
     struct doc doc;
     doc_init(&doc, name, diag);
-    iso_err err = yaml_read(text, &doc);
+    bool is_json = slice_ends(slice_str(name), SLICE(".json"));
+    iso_err err = is_json ? json_read(text, &doc) : yaml_read(text, &doc);
     if (!err)
         err = config_load_doc(&doc, base_dir, config);
     doc_fini(&doc);

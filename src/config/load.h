@@ -12,8 +12,8 @@
  * diag->errors > 0. Relative paths in the file are relative to its folder. Touches nothing but the file (case
  * C-127). Threads: any. */
 iso_err config_load_file(const char *path, struct config **config, struct iso_diag *diag) ISO_MUST_USE;
-/* The same from text (YAML, hence also JSON); `name` stands in messages, `base_dir` resolves relative paths.
- */
+/* The same from text; `name` stands in messages, and a text whose name ends in .json is read as JSON, every
+ * other as YAML. `base_dir` resolves relative paths. */
 iso_err config_load_text(struct slice text, const char *name, const char *base_dir, struct config **config,
                          struct iso_diag *diag) ISO_MUST_USE;
 /* The same from a document that was built otherwise (flags of a command, a request's body). */

@@ -269,7 +269,8 @@ static const struct schema_key listener_keys[] = {
     SECTION("timeouts", timeouts, listener_timeouts, "how long clients may take"),
     SECTION("limits", limits, listener_limits, "what clients may send"),
     END};
-static const struct schema_section listener_section = {.keys = listener_keys,
+static const struct schema_section listener_section = {.is_object = true,
+                                                       .keys = listener_keys,
                                                        .bytes = sizeof(HOLDER),
                                                        .identity_offset = FIELD(name, struct slice),
                                                        .item = "a listener",
@@ -284,7 +285,8 @@ static const struct schema_key load_balancer_keys[] = {
      .offset = FIELD(vip, struct ip_addr)},
     ITEMS("listeners", listeners, n_listeners, listener_section, "where clients arrive"),
     END};
-static const struct schema_section load_balancer_section = {.keys = load_balancer_keys,
+static const struct schema_section load_balancer_section = {.is_object = true,
+                                                            .keys = load_balancer_keys,
                                                             .bytes = sizeof(HOLDER),
                                                             .identity_offset = FIELD(name, struct slice),
                                                             .item = "a load balancer",
@@ -397,6 +399,7 @@ static const struct schema_key target_group_keys[] = {
     ITEMS("targets", targets, n_targets, target_section, "the servers"),
     END};
 static const struct schema_section target_group_section = {
+    .is_object = true,
     .keys = target_group_keys,
     .bytes = sizeof(HOLDER),
     .identity_offset = FIELD(name, struct slice),

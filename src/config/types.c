@@ -40,7 +40,9 @@ static void decode_number(struct decoder *decoder, const struct schema_key *key,
 
 static void print_number(const struct schema_key *key, const void *holder, struct text *out)
 {
-    text_printf(out, "%llu", (unsigned long long)load_number((const char *)holder + key->offset, key->size));
+    uint64_t value = load_number((const char *)holder + key->offset, key->size);
+    if (value >= key->min) /* less is an unset one */
+        text_printf(out, "%llu", (unsigned long long)value);
 }
 
 static const char *unit_of(const struct schema_key *key)

@@ -190,13 +190,21 @@ static void validate_groups(struct validator *v)
     struct config *config = v->config;
     const struct doc_node *node = doc_get(v->doc->root, "target_groups");
     node = node ? node->first : NULL;
-    for (uint32_t i = 0; i < config->n_target_groups; i++, node = node->next) {
-        if (node->kind != DOC_MAP)
-            continue;
-        validate_group(v, &config->target_groups[i], node);
-        if (!v->used[i] && doc_faults(v->doc) == 0)
-            validate_warning(v, validate_at(node, "name"), "is used by no listener and no rule");
-    }
+    for (uint32_t i = 0; i < config->n_target_groups; i++, node = node->next)
+        if (node->kind == DOC_MAP)
+            validate_group(v, &config->target_groups[i], node);
+}
+
+/* What no reference leads to; only in a document without errors, since a faulty reference is the usual
+ * reason. */
+static void report_unused(struct validator *v)
+{
+    if (doc_faults(v->doc))
+        return;
+    const struct doc_node *list = doc_get(v->doc->root, "target_groups"), *node = list ? list->first : NULL;
+    for (uint32_t i = 0; i < v->config->n_target_groups; i++, node = node->next)
+        if (!v->used[i])
+            validate_warning(v, doc_get(node, "name"), "is used by no listener and no rule");
 }
 
 static void collect_groups(struct validator *v)
@@ -233,12 +241,13 @@ void validate_config(struct config *config, struct doc *doc)
     validate_admin(&v);
     validate_trusted_proxies(&v);
     validate_groups(&v);
-    if (listeners.n == 0 && doc_faults(doc) == 0)
-        validate_warning(&v, doc->root, "has no listener: nothing will be served");
-
+    bool has_listener = listeners.n > 0;
     report_twins(&v.groups, doc, report_name_twin);
     report_twins(&load_balancers, doc, report_name_twin);
     report_twins(&listeners, doc, report_name_twin);
     report_twins(&endpoints, doc, report_endpoint_twin);
+    report_unused(&v);
+    if (!has_listener && doc_faults(doc) == 0)
+        validate_warning(&v, doc->root, "has no listener: nothing will be served");
     free(v.used);
 }

@@ -155,9 +155,7 @@ static void read_event(struct reader *reader, const yaml_event_t *event)
 
 iso_err yaml_read(struct slice text, struct doc *doc)
 {
-    if (text.len > DOC_BYTES_MAX)
-        doc_broken(doc, 0, 0, "is %zu bytes long, expected at most %d", text.len, DOC_BYTES_MAX);
-    if (doc->failed || !doc_check_utf8(doc, text))
+    if (!doc_check_text(doc, text))
         return ISO_ERR_INVALID;
 
     struct reader reader = {.doc = doc};
