@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { NAME_MAX_BYTES = 128, HOST_MAX_BYTES = 253, LABEL_MAX_BYTES = 63 };
+enum { NAME_MAX_BYTES = 128, HOST_MAX_BYTES = 253, LABEL_MAX_BYTES = 63, REGEX_MAX_BYTES = 4096 };
 
 /* "is the text "x", " and the rest. Always false, so that checks can end with it. */
 static bool refuse(struct decoder *decoder, const struct doc_node *node, const char *fmt, ...)
@@ -90,8 +90,8 @@ bool check_path(struct decoder *decoder, const struct doc_node *node, struct sli
 
 bool check_request_target(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
-    return (text->len > 0 && text->ptr[0] == '/' && !has_control(*text) &&
-            slice_find(*text, ' ') == text->len && slice_find(*text, '#') == text->len) ||
+    return (text->len > 0 && text->ptr[0] == '/' && is_wire_path(*text) &&
+            slice_find(*text, '#') == text->len) ||
            refuse(decoder, node, "expected " EXPECT_TARGET);
 }
 
@@ -229,6 +229,8 @@ bool check_unix_path(struct decoder *decoder, const struct doc_node *node, struc
 /* With the options of proxy/route_pattern.c. */
 bool check_regex(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
+    if (text->len == 0 || text->len > REGEX_MAX_BYTES)
+        return refuse(decoder, node, "expected " EXPECT_REGEX " of 1 to %d bytes", REGEX_MAX_BYTES);
     int code;
     PCRE2_SIZE offset;
     pcre2_code *regex = pcre2_compile((PCRE2_SPTR)text->ptr, text->len,
@@ -251,7 +253,7 @@ bool check_scheme(struct decoder *decoder, const struct doc_node *node, struct s
 bool check_template(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     static const char *const known[] = {"{host}", "{path}", "{query}"};
-    if (text->len == 0 || has_control(*text))
+    if (text->len == 0 || !is_wire_path(*text))
         return refuse(decoder, node, "expected " EXPECT_TEMPLATE);
     for (size_t at = 0; at < text->len; at++) {
         struct slice rest = slice_of(text->ptr + at, text->len - at);

@@ -142,13 +142,13 @@ static const struct schema_section rewrite_section = {
 
 #define HOLDER struct config_redirect
 static const struct schema_key redirect_keys[] = {
-    TEXT("scheme", scheme, check_scheme, EXPECT_SCHEME, NULL, "http or https; unset: as requested"),
+    TEXT("scheme", scheme, check_scheme, EXPECT_SCHEME, NULL,
+         "scheme of the new location; unset: as requested"),
     TEXT("host", host, check_template, EXPECT_TEMPLATE, NULL,
          "host of the new location; unset: as requested"),
     NUMBER("port", port, 1, 65535, NULL, "port of the new location; unset: the scheme's own"),
     TEXT("path", path, check_template, EXPECT_TEMPLATE, NULL,
-         "path of the new location, {host}, {path} and {query} are filled in; unset: path and query as "
-         "requested"),
+         "path of the new location; unset: path and query as requested"),
     CHOICE("status", status, redirect_statuses, "308", "status of the answer"),
     END};
 static const struct schema_section redirect_section = {
@@ -191,7 +191,9 @@ static const struct schema_key match_keys[] = {
     TEXT("path", path, check_path, EXPECT_PATH, NULL, "the whole path"),
     TEXT("path_prefix", path_prefix, check_path, EXPECT_PATH, NULL, "the beginning of the path"),
     TEXT("path_regex", path_regex, check_regex, EXPECT_REGEX, NULL,
-         "a PCRE2 expression found in the path; anchor it with ^ and $"),
+         "an expression that is found in the path; begin it with ^, since without that only paths up to "
+         "2,048 bytes are "
+         "looked at"),
     TEXTS("methods", methods, n_methods, check_method, "methods such as GET", "any of these methods"),
     PAIRS("headers", headers, n_headers, check_field_name, check_field_value, "field values",
           "all of these request fields, compared exactly; \"*\": present"),
@@ -262,7 +264,7 @@ static const struct schema_key listener_keys[] = {
     TEXT("unix", endpoint.unix_path, check_unix_path, EXPECT_UNIX, NULL, "a unix socket in place of a port"),
     CHOICE("protocol", protocol, protocols, "HTTP", "what clients speak"),
     TEXT("default_target_group", default_target_group_name, check_name, EXPECT_NAME, NULL,
-         "where requests go that no rule takes; unset: 404"),
+         "target group of the requests that no rule takes; unset: 404"),
     OPTIONAL("redirect", redirect, redirect.set, redirect_section,
              "answers every request with another location"),
     ITEMS("rules", rules, n_rules, rule_section, "which request goes where"),
@@ -340,6 +342,9 @@ static const struct schema_key retry_keys[] = {
          "what is tried again, on another target where there is one, and never after a byte "
          "went to the client"),
      .choices = retry_causes, .default_text = "[connect_failure, reset]"},
+    NUMBER("budget_pct", retry.budget_pct, 0, 100, "20",
+           "how many of 100 requests may be sent to a target a second time; tries that made no connection "
+           "are not counted"),
     END};
 static const struct schema_section retry_section = {
     .keys = retry_keys, .item = "a retry", .doc = "Trying a request again that failed."};
@@ -408,10 +413,10 @@ static const struct schema_section target_group_section = {
 #undef HOLDER
 
 #define HOLDER struct config
-static const struct schema_key admin_keys[] = {
-    {KEY("listen", type_endpoint, "address and port, unix:/path or off; port 0: any free one"),
-     .offset = FIELD(admin, struct config_endpoint), .default_text = "127.0.0.1:8443"},
-    END};
+static const struct schema_key admin_keys[] = {{KEY("listen", type_endpoint, "where; port 0: any free one"),
+                                                .offset = FIELD(admin, struct config_endpoint),
+                                                .default_text = "127.0.0.1:8443"},
+                                               END};
 static const struct schema_section admin_section = {
     .keys = admin_keys,
     .item = "an admin section",
@@ -422,9 +427,9 @@ static const struct schema_section admin_section = {
 #define HOLDER struct config_access_log
 static const struct schema_key access_log_keys[] = {
     TEXT("file", file, check_log_file, "\"off\", \"stdout\" or a file name", "off",
-         "off, stdout or a file that is appended to"),
+         "where lines go; a file is appended to"),
     TEXT("format", format, check_log_format, EXPECT_LOG_FORMAT, "json",
-         "json, common, combined, or a text with fields in braces; the fields: access-log.md"),
+         "what a line holds, see access-log.md"),
     END};
 static const struct schema_section access_log_section = {
     .keys = access_log_keys, .item = "an access log", .doc = "One line for each request."};
