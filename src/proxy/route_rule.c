@@ -133,23 +133,12 @@ static bool value_holds(const struct config_pair *want, struct slice value)
     return wants_any(want->value) || slice_eq(want->value, value);
 }
 
-/* HTTP/2 clients may split cookies over several fields (RFC 9113 8.2.3). */
-static bool cookie_holds(const struct config_pair *want, const struct http_message *msg)
+static bool cookies_hold(const struct config_match *match, struct http_message *msg)
 {
     struct slice value;
-    for (uint32_t i = 0; i < msg->n_fields; i++) {
-        const struct http_field *f = &msg->fields[i];
-        if (f->id == HTTP_FIELD_COOKIE && !(f->flags & HTTP_FIELD_DROP) &&
-            http_cookie_find(http_field_value(f), want->name, &value) && value_holds(want, value))
-            return true;
-    }
-    return false;
-}
-
-static bool cookies_hold(const struct config_match *match, const struct http_message *msg)
-{
     for (uint32_t i = 0; i < match->n_cookies; i++)
-        if (!cookie_holds(&match->cookies[i], msg))
+        if (!http_message_cookie(msg, match->cookies[i].name, &value) ||
+            !value_holds(&match->cookies[i], value))
             return false;
     return true;
 }
@@ -183,7 +172,7 @@ static bool pattern_holds(const struct route_rule *rule, struct route_request *r
 bool route_rule_holds(const struct route_rule *rule, struct route_request *request)
 {
     const struct config_match *match = &rule->rule->match;
-    const struct http_message *msg = request->message;
+    struct http_message *msg = request->message;
     if (rule->is_free)
         return true;
     return (match->n_methods == 0 || method_holds(rule, msg)) && source_holds(match, request->client) &&

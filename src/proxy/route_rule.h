@@ -34,7 +34,7 @@ struct route_rule {
 };
 
 struct route_request {
-    const struct http_message *message;
+    struct http_message *message;
     const struct ip_addr *client;
     struct slice path;
     struct pattern_scratch *patterns;
