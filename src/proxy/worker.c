@@ -189,6 +189,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
         log_debug("no random seed from the kernel yet; the clock serves");
     rng_init(&worker->rng, seed);
     worker->route_scratch = route_scratch_new();
+    route_scratch_count(worker->route_scratch, &worker->counters.patterns_gave_up);
     worker->rbuf = malloc(WORKER_HEAD_BYTES + WORKER_READ_BYTES);
     worker->scratch = malloc(WORKER_SCRATCH_BYTES);
     worker->msg = malloc(sizeof(*worker->msg));
