@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the metrics of metrics.def that are no sums of counters show: a table of expressions, then the few
+ * that have several series each. */
+#include "control/metrics_row.h"
+
+#include "core/clock.h"
+#include "health/states.h"
+
+static double worker_cpu_s(pthread_t thread)
+{
+    clockid_t id;
+    return pthread_getcpuclockid(thread, &id) ? 0 : (double)clock_ns(id) / 1e9;
+}
+
+/* A connection belongs to a listener and a worker; this is the sum over the other index. */
+static uint64_t worker_connections(const struct page *page, uint32_t worker)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < page->n_rows[SCOPE_LISTENER]; i++) {
+        const struct listener_runtime *runtime = page->rows[SCOPE_LISTENER][i].listener->runtime;
+        if (worker < runtime->n_workers)
+            sum += counter_read(&runtime->workers[worker].active_connections);
+    }
+    return sum;
+}
+
+static uint32_t healthy_targets(const struct snap_group *group)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < group->n_targets; i++)
+        n += health_is_usable(&group->targets[i]->health);
+    return n;
+}
+
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+#define VALUE_IS(scope, id, expression)                                                                      \
+    double value_##scope##_##id(const struct page *page, const struct row *row)                              \
+    {                                                                                                        \
+        return (double)(expression);                                                                         \
+    }
+
+VALUE_IS(PROCESS, workers, page->view->n_workers)
+VALUE_IS(PROCESS, shutting_down, page->view->is_shutting_down)
+VALUE_IS(PROCESS, config_version, page->view->snapshot ? page->view->snapshot->version : 0)
+VALUE_IS(PROCESS, reload_good, !page->view->reload.last_failed)
+VALUE_IS(PROCESS, reload_time, (double)page->view->reload.succeeded_wall_ns / 1e9)
+VALUE_IS(PROCESS, log_lost, page->view->accesslog ? accesslog_lost(page->view->accesslog) : 0)
+VALUE_IS(PROCESS, cpu, page->process.cpu_s)
+VALUE_IS(PROCESS, resident, page->process.resident_bytes)
+VALUE_IS(PROCESS, virtual, page->process.virtual_bytes)
+VALUE_IS(PROCESS, open_fds, page->process.open_fds)
+VALUE_IS(PROCESS, max_fds, page->process.max_fds)
+VALUE_IS(PROCESS, threads, page->process.threads)
+VALUE_IS(PROCESS, start_time, page->process.start_time_s)
+VALUE_IS(WORKER, cpu, worker_cpu_s(page->view->workers[row->index].thread))
+VALUE_IS(WORKER, connections, worker_connections(page, row->index))
+VALUE_IS(GROUP, targets, row->group->n_targets)
+VALUE_IS(GROUP, healthy, healthy_targets(row->group))
+VALUE_IS(TARGET, up, health_is_usable(&row->target->health))
+VALUE_IS(TARGET, weight, row->group->config->targets[row->index].weight)
+VALUE_IS(TARGET, in_flight, LOAD(row->target->in_flight))
+VALUE_IS(TARGET, checks, LOAD(row->target->health.checks))
+VALUE_IS(TARGET, check_failures, LOAD(row->target->health.failures))
+VALUE_IS(TARGET, transitions, LOAD(row->target->health.transitions))
+VALUE_IS(TARGET, check_duration, LOAD(row->target->health.check_us) / 1e6)
+VALUE_IS(TARGET, check_time, (double)LOAD(row->target->health.checked_wall_ns) / 1e9)
+
+bool choices_PROCESS_version(const struct page *page, const struct row *row, uint32_t i, struct slice *label,
+                             uint64_t *value)
+{
+    *label = page->view->version ? slice_str(page->view->version) : SLICE("unknown");
+    *value = 1;
+    return i == 0;
+}
+
+bool choices_PROCESS_reloads(const struct page *page, const struct row *row, uint32_t i, struct slice *label,
+                             uint64_t *value)
+{
+    *label = i ? SLICE("failure") : SLICE("success");
+    *value = i ? page->view->reload.failed : page->view->reload.succeeded;
+    return i < 2;
+}
+
+bool choices_TARGET_state(const struct page *page, const struct row *row, uint32_t i, struct slice *label,
+                          uint64_t *value)
+{
+    if (i == TARGET_STATE_COUNT)
+        return false;
+    *label = slice_str(target_state_word(i));
+    *value = LOAD(row->target->health.state) == i;
+    return true;
+}
+
+bool choices_TARGET_last_check(const struct page *page, const struct row *row, uint32_t i,
+                               struct slice *label, uint64_t *value)
+{
+    *label = slice_str(health_reason_word(LOAD(row->target->health.last_reason)));
+    *value = 1;
+    return i == 0;
+}
