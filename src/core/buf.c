@@ -40,6 +40,8 @@ struct buf *buf_try_take(struct buf_pool *pool, size_t size)
         buf = class_index < BUF_CLASSES ? malloc(sizeof(*buf) + cap) : NULL;
         if (!buf) {
             pool->denied++;
+            if (pool->denied_counter)
+                atomic_store_explicit(pool->denied_counter, pool->denied, memory_order_relaxed);
             return NULL;
         }
         buf->cap = (uint32_t)cap;

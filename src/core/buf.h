@@ -7,6 +7,8 @@
 
 #include "core/slice.h"
 
+#include <stdatomic.h>
+
 enum { BUF_CLASSES = 5, BUF_SMALLEST = 2048, BUF_LARGEST = BUF_SMALLEST << (2 * (BUF_CLASSES - 1)) };
 
 struct buf {
@@ -21,7 +23,8 @@ struct buf_pool {
     struct buf *free[BUF_CLASSES];
     uint32_t n_free[BUF_CLASSES];
     uint32_t n_lent;
-    uint64_t denied; /* requests that found no memory or were too large */
+    uint64_t denied;                  /* requests that found no memory or were too large */
+    _Atomic uint64_t *denied_counter; /* may be NULL; the same for other threads to read */
 };
 
 void buf_pool_init(struct buf_pool *pool);

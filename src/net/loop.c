@@ -223,6 +223,8 @@ void loop_run(struct loop *loop)
         run_timers(loop);
         run_deferred(loop);
         loop->turns++;
+        if (loop->turns_counter)
+            counter_add(loop->turns_counter, 1);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/err.h"
 #include "core/list.h"
+#include "observe/counters.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -74,6 +75,7 @@ struct loop {
     struct loop_io wake;
     bool stopping;
     uint64_t turns;
+    counter *turns_counter; /* may be NULL; the same for other threads to read */
     /* any thread: atomic, release on push, acquire on take */
     _Atomic(struct loop_call *) calls;
 };

@@ -34,7 +34,7 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
 
 bool client_is_idle(const struct client *client)
 {
-    return client->state == CLIENT_IDLE || (client->state == CLIENT_HEAD && !client->in);
+    return (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) && !client->in;
 }
 
 void client_close(struct client *client)

@@ -13,6 +13,7 @@
 
 enum {
     READS_PER_TURN = 16,
+    FIRST_READ_BYTES = 16 * 1024,  /* of an answer whose length is not known yet: what follows may be spliced */
     SPLICE_FROM_BYTES = 32 * 1024, /* below, copying through the warm buffer is cheaper */
     PIPE_BYTES = 1024 * 1024,
 };
@@ -349,7 +350,8 @@ void response_pump(struct exchange *x)
             exchange_resume(x);
             return;
         }
-        enum conn_result result = conn_read(&upstream->conn, data + kept, WORKER_READ_BYTES, &n);
+        size_t most = x->has_answer_head ? WORKER_READ_BYTES : FIRST_READ_BYTES;
+        enum conn_result result = conn_read(&upstream->conn, data + kept, most, &n);
         if (result == CONN_BLOCKED)
             return;
         if (result != CONN_OK) {

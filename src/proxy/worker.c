@@ -181,6 +181,8 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->index = index;
     list_init(&worker->listeners);
     buf_pool_init(&worker->bufs);
+    worker->loop.turns_counter = &worker->counters.loop_turns;
+    worker->bufs.denied_counter = &worker->counters.buffers_denied;
     slab_init(&worker->clients, sizeof(struct client));
     slab_init(&worker->exchanges, sizeof(struct exchange));
     pool_init(&worker->pool, &worker->loop, &worker->bufs, index);
