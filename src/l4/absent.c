@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stands for loader.c and attach.c in a build without libbpf, clang or bpftool: everything says so. */
+#include "l4/loader.h"
+
+static iso_err absent(struct iso_diag *diag)
+{
+    diag_add(
+        diag, DIAG_ERROR, "", 0, 0, "/l4",
+        "this isobar was built without the packet tier: libbpf, clang and bpftool are needed (-Dl4=enabled "
+        "says which is missing)");
+    return ISO_ERR_UNSUPPORTED;
+}
+
+iso_err l4_loader_open(const struct l4_spec *spec, struct l4_loader **loader, struct iso_diag *diag)
+{
+    return absent(diag);
+}
+
+iso_err l4_loader_peek(const char *pin, struct l4_loader **loader, struct iso_diag *diag)
+{
+    return absent(diag);
+}
+
+iso_err l4_loader_detach(const char *pin, struct iso_diag *diag)
+{
+    return absent(diag);
+}
+
+iso_err l4_loader_attach(struct l4_loader *loader, uint32_t *replaced, struct iso_diag *diag)
+{
+    return absent(diag);
+}
+
+uint32_t l4_loader_attachments(const char *pin, struct l4_attachment *out, uint32_t cap)
+{
+    return 0;
+}
+
+void l4_loader_close(struct l4_loader *loader)
+{
+    iso_assert(loader == NULL);
+}
+
+const struct l4_view *l4_loader_view(const struct l4_loader *loader)
+{
+    iso_unreachable("no loader was ever opened");
+}
+
+bool l4_loader_took_over(const struct l4_loader *loader)
+{
+    iso_unreachable("no loader was ever opened");
+}
+
+uint32_t l4_loader_tick(struct l4_loader *loader)
+{
+    iso_unreachable("no loader was ever opened");
+}
+
+int l4_loader_program(const struct l4_loader *loader)
+{
+    iso_unreachable("no loader was ever opened");
+}
+
+iso_err l4_loader_run(struct l4_loader *loader, const void *frame, uint32_t bytes, void *out,
+                      uint32_t out_cap, uint32_t *out_bytes, uint32_t *verdict)
+{
+    iso_unreachable("no loader was ever opened");
+}
+
+iso_err l4_loader_server_ids(struct l4_loader *loader, const struct l4_spec *spec)
+{
+    iso_unreachable("no loader was ever opened");
+}
+
+iso_err l4_loader_samples(struct l4_loader *loader, int timeout_ms, l4_sample_fn *fn, void *arg,
+                          uint64_t *lost)
+{
+    iso_unreachable("no loader was ever opened");
+}
