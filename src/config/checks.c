@@ -7,6 +7,7 @@
 #include "observe/accesslog.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <ctype.h>
 #include <pcre2.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -242,6 +243,14 @@ bool check_regex(struct decoder *decoder, const struct doc_node *node, struct sl
     PCRE2_UCHAR why[200];
     pcre2_get_error_message(code, why, sizeof(why));
     return refuse(decoder, node, "expected " EXPECT_REGEX ": %s at offset %zu", (const char *)why, offset);
+}
+
+bool check_mac(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    bool right = text->len == 17;
+    for (size_t i = 0; right && i < 17; i++)
+        right = i % 3 == 2 ? text->ptr[i] == ':' : isxdigit((unsigned char)text->ptr[i]) != 0;
+    return right || slice_eq(*text, SLICE("auto")) || refuse(decoder, node, "expected " EXPECT_MAC);
 }
 
 bool check_scheme(struct decoder *decoder, const struct doc_node *node, struct slice *text)

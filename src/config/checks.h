@@ -15,6 +15,7 @@
 #define EXPECT_FILE   "a file name"
 #define EXPECT_UNIX   "the path of a unix socket, at most 107 bytes"
 #define EXPECT_REGEX  "a regular expression (PCRE2)"
+#define EXPECT_MAC    "auto or a MAC such as 02:00:00:00:00:01"
 #define EXPECT_SCHEME "http or https"
 #define EXPECT_LOG_FORMAT                                                                                    \
     "json, common, combined or a text with fields in braces such as \"{client} {status}\""
@@ -35,6 +36,7 @@ schema_check_fn check_field_value;    /* RFC 9110 5.5 */
 schema_check_fn check_log_file;   /* "off", "stdout" or a file, made absolute by the folder of the document */
 schema_check_fn check_unix_path;  /* made absolute in the same way */
 schema_check_fn check_regex;      /* compiles */
+schema_check_fn check_mac;        /* "auto" or six bytes in hexadecimal */
 schema_check_fn check_scheme;     /* http, https */
 schema_check_fn check_template;   /* known placeholders only */
 schema_check_fn check_log_format; /* what observe/accesslog can compile, with a field in it */

@@ -11,6 +11,8 @@
 
 #include "balance/method.h"
 
+#include "config/model_l4.h"
+
 /* Where to listen or connect. */
 struct config_endpoint {
     struct slice text;      /* as configured, for messages: "127.0.0.1:80", "[::1]:80", "unix:/run/x.sock" */
@@ -206,6 +208,9 @@ struct config {
     uint32_t n_load_balancers;
     struct config_target_group *target_groups;
     uint32_t n_target_groups;
+    struct config_node *nodes;
+    uint32_t n_nodes;
+    struct config_l4 l4;
 };
 
 #endif

@@ -241,7 +241,8 @@ void validate_config(struct config *config, struct doc *doc)
     validate_admin(&v);
     validate_trusted_proxies(&v);
     validate_groups(&v);
-    bool has_listener = listeners.n > 0;
+    validate_l4(&v);
+    bool has_listener = listeners.n > 0 || config->l4.set;
     report_twins(&v.groups, doc, report_name_twin);
     report_twins(&load_balancers, doc, report_name_twin);
     report_twins(&listeners, doc, report_name_twin);

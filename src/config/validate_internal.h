@@ -23,6 +23,7 @@ bool validate_group_ref(struct validator *v, struct slice name, const struct doc
 void validate_rules(struct validator *v, struct config_listener *listener, const struct doc_node *node);
 void validate_redirect(struct validator *v, const struct config_redirect *redirect,
                        const struct doc_node *node);
+void validate_l4(struct validator *v);
 void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node);
 
 #define validate_fault(v, node, ...)   doc_fault((v)->doc, DIAG_ERROR, node, __VA_ARGS__)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packet tier: nodes that VIPs name, tables that can be built. */
+#include "config/validate_internal.h"
+
+#include "balance/maglev.h"
+
+static void report_node_twin(struct doc *doc, const struct name *twin, const struct name *first)
+{
+    doc_fault(doc, DIAG_ERROR, twin->node, "is \"%.*s\", as is that %s; expected a unique one",
+              SLICE_ARG(twin->text), doc_place(first->node, &doc->arena));
+}
+
+static void validate_nodes(struct validator *v, struct names *by_name)
+{
+    struct names addresses;
+    names_init(&addresses);
+    const struct doc_node *node = doc_get(v->doc->root, "nodes");
+    node = node ? node->first : NULL;
+    for (uint32_t i = 0; i < v->config->n_nodes; i++, node = node->next) {
+        const struct config_node *n = &v->config->nodes[i];
+        if (n->name.ptr)
+            names_add(by_name, n->name, i, validate_at(node, "name"));
+        if (n->ip.family) {
+            char text[IP_TEXT_MAX];
+            size_t len = ip_print(&n->ip, text);
+            names_add(&addresses, arena_slice(&v->config->arena, slice_of(text, len)), i,
+                      validate_at(node, "ip"));
+        }
+    }
+    names_sort(by_name);
+    names_each_twin(by_name, v->doc, report_node_twin);
+    names_sort(&addresses);
+    names_each_twin(&addresses, v->doc, report_node_twin);
+    names_fini(&addresses);
+}
+
+static void validate_vip(struct validator *v, struct config_l4_vip *vip, const struct doc_node *item,
+                         const struct names *nodes)
+{
+    const struct doc_node *list = doc_get(item, "nodes");
+    const struct doc_node *entry = list && list->first ? list->first : list;
+    vip->node_indexes = arena_array(&v->config->arena, uint32_t, vip->n_nodes + 1);
+    for (uint32_t i = 0; i < vip->n_nodes; i++) {
+        const struct name *found = names_find(nodes, vip->nodes[i]);
+        if (found)
+            vip->node_indexes[i] = found->index;
+        else
+            validate_fault(v, entry, "is \"%.*s\", but no node has that name", SLICE_ARG(vip->nodes[i]));
+        if (entry && entry->next)
+            entry = entry->next;
+    }
+    if (vip->quic && vip->protocol != CONFIG_L4_UDP)
+        validate_fault(v, doc_get(item, "quic"), "is set for a TCP VIP, expected protocol: UDP beside it");
+    for (uint32_t i = 0; i < vip->n_addresses; i++)
+        if (vip->addresses[i].bits == 0)
+            validate_fault(v, doc_get(item, "address"),
+                           "is every address, expected a VIP or a prefix of VIPs");
+}
+
+void validate_l4(struct validator *v)
+{
+    struct names nodes;
+    names_init(&nodes);
+    validate_nodes(v, &nodes);
+    const struct doc_node *l4 = doc_get(v->doc->root, "l4");
+    if (l4 && l4->kind == DOC_MAP) {
+        struct config_l4 *c = &v->config->l4;
+        const struct doc_node *item = doc_get(l4, "vips");
+        item = item ? item->first : NULL;
+        for (uint32_t i = 0; i < c->n_vips; i++, item = item->next)
+            if (item->kind == DOC_MAP)
+                validate_vip(v, &c->vips[i], item, &nodes);
+        if (!maglev_size_is_valid(c->table_size))
+            validate_fault(v, validate_at(l4, "table_size"),
+                           "is %u, expected a prime such as 65537 or 655373", c->table_size);
+        else if (v->config->n_nodes > c->table_size)
+            validate_fault(v, validate_at(l4, "table_size"),
+                           "is %u, but there are %u nodes; expected a larger one", c->table_size,
+                           v->config->n_nodes);
+        if (c->encapsulation == CONFIG_L4_GUE && !c->gue_source_v4.family && !c->gue_source_v6.family)
+            validate_fault(
+                v, validate_at(l4, "encapsulation"),
+                "is gue, expected gue_source_v4 or gue_source_v6 beside it: an address of this machine");
+        if (c->n_interfaces == 0)
+            validate_fault(v, l4, "has no interfaces, expected at least one, such as [eth0]");
+    }
+    names_fini(&nodes);
+}
