@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands for loader.c and attach.c in a build without libbpf, clang or bpftool: everything says so. */
+/* Stands for loader.c, attach.c and decap.c in a build without libbpf, clang or bpftool: everything says so.
+ */
+#include "l4/decap.h"
 #include "l4/loader.h"
 
 static iso_err absent(struct iso_diag *diag)
@@ -76,4 +78,25 @@ iso_err l4_loader_samples(struct l4_loader *loader, int timeout_ms, l4_sample_fn
                           uint64_t *lost)
 {
     iso_unreachable("no loader was ever opened");
+}
+
+iso_err l4_decap_attach(const struct l4_decap *decap, struct iso_diag *diag)
+{
+    return absent(diag);
+}
+
+iso_err l4_decap_events(const char *pin, uint64_t events[L4_EVENTS], struct iso_diag *diag)
+{
+    return absent(diag);
+}
+
+bool l4_decap_is_pinned(const char *pin)
+{
+    return false;
+}
+
+iso_err l4_loader_set_sampling(struct l4_loader *loader, const char *pin, uint32_t every,
+                               struct iso_diag *diag)
+{
+    return absent(diag);
 }

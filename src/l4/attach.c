@@ -27,9 +27,9 @@
 
 static const char LINK_PREFIX[] = "link-";
 
-static iso_err make_pin_folder(struct l4_loader *loader, struct iso_diag *diag)
+iso_err l4_make_pin_folder(struct arena *arena, struct slice folder, struct iso_diag *diag)
 {
-    char *pin = arena_str(&loader->arena, arena_printf(&loader->arena, "%.*s", SLICE_ARG(loader->node.pin)));
+    char *pin = arena_printf(arena, "%.*s", SLICE_ARG(folder));
     for (char *slash = strchr(pin + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         mkdir(pin, 0700);
@@ -47,26 +47,25 @@ static iso_err make_pin_folder(struct l4_loader *loader, struct iso_diag *diag)
     return ISO_OK;
 }
 
+iso_err l4_pin(struct arena *arena, struct slice pin, const char *name, int fd, struct iso_diag *diag)
+{
+    const char *path = l4_pin_path(arena, pin, name);
+    unlink(path);
+    return bpf_obj_pin(fd, path) ? l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot pin", path) : ISO_OK;
+}
+
 static iso_err pin_maps(struct l4_loader *loader, struct iso_diag *diag)
 {
     struct bpf_map *map;
+    iso_err err = ISO_OK;
     bpf_object__for_each_map(map, loader->skel->obj)
     {
         const char *name = bpf_map__name(map);
-        if (strncmp(name, "l4_", 3) != 0)
-            continue;
-        const char *path = l4_pin_path(&loader->arena, loader->node.pin, name);
-        if (loader->took_over && strcmp(name, "l4_samples") != 0)
-            continue;
-        unlink(path);
-        if (bpf_obj_pin(bpf_map__fd(map), path))
-            return l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot pin a map", path);
+        bool is_new = !loader->took_over || !strcmp(name, "l4_samples");
+        if (!strncmp(name, "l4_", 3) && is_new && !err)
+            err = l4_pin(&loader->arena, loader->node.pin, name, bpf_map__fd(map), diag);
     }
-    const char *path = l4_pin_path(&loader->arena, loader->node.pin, "l4_clock_prog");
-    unlink(path);
-    if (bpf_obj_pin(loader->clock_fd, path))
-        return l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot pin a program", path);
-    return ISO_OK;
+    return err ? err : l4_pin(&loader->arena, loader->node.pin, "l4_clock_prog", loader->clock_fd, diag);
 }
 
 static iso_err explain_attach(int error, const char *name, struct iso_diag *diag)
@@ -118,30 +117,28 @@ static int attach_new(unsigned ifindex, int program, enum l4_mode mode, bool *ge
     return link;
 }
 
-static iso_err attach_one(struct l4_loader *loader, const char *name, uint32_t *replaced,
-                          struct iso_diag *diag)
+iso_err l4_attach_program(struct arena *arena, struct slice pin, const char *name, int program,
+                          enum l4_mode mode, uint32_t *replaced, struct iso_diag *diag)
 {
     unsigned ifindex = if_nametoindex(name);
     if (!ifindex) {
         diag_add(diag, DIAG_ERROR, "", 0, 0, "/l4/interfaces", "there is no interface %s", name);
         return ISO_ERR_NOT_FOUND;
     }
-    const char *path =
-        arena_printf(&loader->arena, "%.*s/%s%s", SLICE_ARG(loader->node.pin), LINK_PREFIX, name);
-    int program = l4_loader_program(loader);
+    const char *path = arena_printf(arena, "%.*s/%s%s", SLICE_ARG(pin), LINK_PREFIX, name);
     if (replace_program(path, ifindex, program)) {
         ++*replaced;
         return ISO_OK;
     }
     bool generic;
-    int link = attach_new(ifindex, program, loader->node.mode, &generic);
+    int link = attach_new(ifindex, program, mode, &generic);
     if (link < 0)
         return explain_attach(errno, name, diag);
     iso_err err = ISO_OK;
     if (bpf_obj_pin(link, path))
         err = l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot pin the link", path);
     close(link);
-    if (generic && loader->node.mode != L4_GENERIC)
+    if (generic && mode != L4_GENERIC)
         log_warning("l4: %s has no native XDP: attached in generic mode, which costs several times as much",
                     name);
     return err;
@@ -150,11 +147,12 @@ static iso_err attach_one(struct l4_loader *loader, const char *name, uint32_t *
 iso_err l4_loader_attach(struct l4_loader *loader, uint32_t *replaced, struct iso_diag *diag)
 {
     *replaced = 0;
-    iso_err err = make_pin_folder(loader, diag);
+    iso_err err = l4_make_pin_folder(&loader->arena, loader->node.pin, diag);
     if (!err)
         err = pin_maps(loader, diag);
     for (uint32_t i = 0; i < loader->node.n_interfaces && !err; i++)
-        err = attach_one(loader, loader->node.interfaces[i].ptr, replaced, diag);
+        err = l4_attach_program(&loader->arena, loader->node.pin, loader->node.interfaces[i].ptr,
+                                l4_loader_program(loader), loader->node.mode, replaced, diag);
     return err;
 }
 

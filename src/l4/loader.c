@@ -9,13 +9,14 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #pragma GCC diagnostic push
@@ -24,7 +25,7 @@
 #include "l4/balancer.skel.h"
 #pragma GCC diagnostic pop
 
-enum { VERIFIER_LOG_BYTES = 1 << 16, BPFFS_KIND = 0xcafe4a11 };
+enum { VERIFIER_LOG_BYTES = 1 << 16 };
 
 /* The last thing libbpf had to say; it usually names the call that failed. */
 static char last_words[512];
@@ -115,6 +116,22 @@ static uint32_t address_word(const struct ip_addr *ip)
     return word;
 }
 
+/* What the smallest MTU of the interfaces leaves for a client's packet; 1480 when none can be asked. */
+static uint32_t largest_packet(const struct l4_spec *spec)
+{
+    uint32_t least = 0xffffffff;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    for (uint32_t i = 0; i < spec->node.n_interfaces && fd >= 0; i++) {
+        struct ifreq ask = {0};
+        snprintf(ask.ifr_name, sizeof(ask.ifr_name), "%.*s", SLICE_ARG(spec->node.interfaces[i]));
+        if (!ioctl(fd, SIOCGIFMTU, &ask) && (uint32_t)ask.ifr_mtu < least)
+            least = (uint32_t)ask.ifr_mtu;
+    }
+    if (fd >= 0)
+        close(fd);
+    return least == 0xffffffff ? 1480 : least - l4_tunnel_bytes(spec);
+}
+
 static void set_switches(struct l4_loader *loader, const struct l4_spec *spec, uint32_t hz,
                          uint64_t flow_seed)
 {
@@ -127,7 +144,7 @@ static void set_switches(struct l4_loader *loader, const struct l4_spec *spec, u
     ro->l4_flow_per_cpu = node->flow_per_cpu;
     ro->l4_max_inserts = node->max_inserts_per_s;
     ro->l4_tick_shift = tick_shift_of(hz);
-    ro->l4_max_packet = node->max_packet;
+    ro->l4_max_packet = node->max_packet ? node->max_packet : largest_packet(spec);
     ro->l4_gateway_set = node->gateway_set;
     memcpy((void *)(uintptr_t)ro->l4_gateway, node->gateway, 6);
     ro->l4_source4 = address_word(&node->source4.addr);
@@ -229,7 +246,7 @@ static bool reuse_maps(struct l4_loader *loader, uint64_t *flow_seed)
 
 /* ---- mapping ---- */
 
-static void *map_memory(int fd, bool write, size_t *stride)
+static void *map_memory(struct l4_loader *loader, int fd, bool write, size_t *stride)
 {
     struct bpf_map_info info = {0};
     uint32_t bytes = sizeof(info);
@@ -238,24 +255,28 @@ static void *map_memory(int fd, bool write, size_t *stride)
     size_t each = (info.value_size + 7) & ~7ul, page = (size_t)sysconf(_SC_PAGESIZE);
     size_t all = (each * info.max_entries + page - 1) & ~(page - 1);
     void *at = mmap(NULL, all, write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    iso_assert(loader->n_mappings < iso_countof(loader->mappings));
+    loader->mappings[loader->n_mappings++] = (struct l4_mapping){at, all};
     if (stride)
         *stride = each;
-    return at == MAP_FAILED ? NULL : at;
+    return at;
 }
 
 static iso_err map_tables(struct l4_loader *loader, struct iso_diag *diag)
 {
     struct l4_view *view = &loader->view;
     typeof(loader->skel->maps) *maps = &loader->skel->maps;
-    view->control = map_memory(bpf_map__fd(maps->l4_control), true, NULL);
-    view->banks = map_memory(bpf_map__fd(maps->l4_vips), true, NULL);
-    view->reals = map_memory(bpf_map__fd(maps->l4_reals), true, NULL);
-    view->rings = map_memory(bpf_map__fd(maps->l4_rings), true, &view->ring_stride);
-    view->moves = map_memory(bpf_map__fd(maps->l4_moves), true, &view->move_stride);
-    view->flows = map_memory(bpf_map__fd(maps->l4_flows), true, NULL);
-    view->vip_count = map_memory(bpf_map__fd(maps->l4_vip_count), true, NULL);
-    view->real_count = map_memory(bpf_map__fd(maps->l4_real_count), true, NULL);
-    view->cpus = map_memory(bpf_map__fd(maps->l4_cpus), true, NULL);
+    view->control = map_memory(loader, bpf_map__fd(maps->l4_control), true, NULL);
+    view->banks = map_memory(loader, bpf_map__fd(maps->l4_vips), true, NULL);
+    view->reals = map_memory(loader, bpf_map__fd(maps->l4_reals), true, NULL);
+    view->rings = map_memory(loader, bpf_map__fd(maps->l4_rings), true, &view->ring_stride);
+    view->moves = map_memory(loader, bpf_map__fd(maps->l4_moves), true, &view->move_stride);
+    view->flows = map_memory(loader, bpf_map__fd(maps->l4_flows), true, NULL);
+    view->vip_count = map_memory(loader, bpf_map__fd(maps->l4_vip_count), true, NULL);
+    view->real_count = map_memory(loader, bpf_map__fd(maps->l4_real_count), true, NULL);
+    view->cpus = map_memory(loader, bpf_map__fd(maps->l4_cpus), true, NULL);
     if (!view->control || !view->banks || !view->reals || !view->rings || !view->moves || !view->flows ||
         !view->vip_count || !view->real_count || !view->cpus)
         return l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot map the tables", "/l4");
@@ -282,9 +303,10 @@ static iso_err explain_load(struct l4_loader *loader, int error, const char *log
     return ISO_ERR_UNSUPPORTED;
 }
 
-static void raise_memlock(void)
+void l4_prepare_libbpf(void)
 {
     struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+    libbpf_set_print(listen_libbpf);
     (void)!setrlimit(RLIMIT_MEMLOCK, &all); /* kernels from 5.11 on do not count it */
 }
 
@@ -312,8 +334,7 @@ iso_err l4_loader_open(const struct l4_spec *spec, struct l4_loader **out, struc
     for (uint32_t i = 0; i < spec->node.n_interfaces; i++)
         loader->node.interfaces[i] = arena_slice(&loader->arena, spec->node.interfaces[i]);
     loader->clock_fd = loader->samples_fd = loader->ids_fd = -1;
-    libbpf_set_print(listen_libbpf);
-    raise_memlock();
+    l4_prepare_libbpf();
 
     uint32_t hz = measure_hz();
     if (!hz) {
@@ -352,14 +373,15 @@ fail:
     return err;
 }
 
-static void *peek_map(struct arena *arena, const char *pin, const char *name, size_t *stride, uint32_t *n)
+static void *peek_map(struct l4_loader *loader, const char *pin, const char *name, size_t *stride,
+                      uint32_t *n)
 {
     struct bpf_map_info info = {0};
     uint32_t bytes = sizeof(info);
-    int fd = bpf_obj_get(l4_pin_path(arena, slice_str(pin), name));
+    int fd = bpf_obj_get(l4_pin_path(&loader->arena, slice_str(pin), name));
     if (fd < 0)
         return NULL;
-    void *at = map_memory(fd, false, stride);
+    void *at = map_memory(loader, fd, false, stride);
     if (n && !bpf_obj_get_info_by_fd(fd, &info, &bytes))
         *n = info.max_entries;
     close(fd);
@@ -372,10 +394,9 @@ iso_err l4_loader_peek(const char *pin, struct l4_loader **out, struct iso_diag 
     iso_assert(loader != NULL);
     arena_init(&loader->arena);
     loader->clock_fd = loader->samples_fd = loader->ids_fd = -1;
-    libbpf_set_print(listen_libbpf);
+    l4_prepare_libbpf();
     struct l4_view *view = &loader->view;
-    struct arena *arena = &loader->arena;
-    view->control = peek_map(arena, pin, "l4_control", NULL, NULL);
+    view->control = peek_map(loader, pin, "l4_control", NULL, NULL);
     if (!view->control) {
         int error = errno;
         l4_loader_close(loader);
@@ -388,20 +409,22 @@ iso_err l4_loader_peek(const char *pin, struct l4_loader **out, struct iso_diag 
         }
         return l4_complain(diag, ISO_ERR_SYSTEM, error, "cannot open the pinned maps", pin);
     }
-    view->banks = peek_map(arena, pin, "l4_vips", NULL, NULL);
-    view->reals = peek_map(arena, pin, "l4_reals", NULL, NULL);
-    view->rings = peek_map(arena, pin, "l4_rings", &view->ring_stride, &view->n_rings);
-    view->moves = peek_map(arena, pin, "l4_moves", &view->move_stride, NULL);
-    view->flows = peek_map(arena, pin, "l4_flows", NULL, &view->flow_sets);
-    view->vip_count = peek_map(arena, pin, "l4_vip_count", NULL, NULL);
-    view->real_count = peek_map(arena, pin, "l4_real_count", NULL, NULL);
-    view->cpus = peek_map(arena, pin, "l4_cpus", NULL, &view->n_cpus);
+    view->banks = peek_map(loader, pin, "l4_vips", NULL, NULL);
+    view->reals = peek_map(loader, pin, "l4_reals", NULL, NULL);
+    view->rings = peek_map(loader, pin, "l4_rings", &view->ring_stride, &view->n_rings);
+    view->moves = peek_map(loader, pin, "l4_moves", &view->move_stride, NULL);
+    view->flows = peek_map(loader, pin, "l4_flows", NULL, &view->flow_sets);
+    view->vip_count = peek_map(loader, pin, "l4_vip_count", NULL, NULL);
+    view->real_count = peek_map(loader, pin, "l4_real_count", NULL, NULL);
+    view->cpus = peek_map(loader, pin, "l4_cpus", NULL, &view->n_cpus);
     if (!view->banks || !view->reals || !view->rings || !view->moves || !view->flows || !view->vip_count ||
         !view->real_count || !view->cpus || view->control->abi != L4_ABI) {
         l4_loader_close(loader);
         diag_add(diag, DIAG_ERROR, "", 0, 0, "/l4/pin", "%s was pinned by another version of isobar", pin);
         return ISO_ERR_UNSUPPORTED;
     }
+    loader->clock_fd = bpf_obj_get(l4_pin_path(&loader->arena, slice_str(pin), "l4_clock_prog"));
+    loader->samples_fd = bpf_obj_get(l4_pin_path(&loader->arena, slice_str(pin), "l4_samples"));
     view->slots = (uint32_t)(view->move_stride / sizeof(struct l4_move));
     view->ring_seed = view->control->ring_seed;
     view->flow_seed = view->control->flow_seed;
@@ -417,8 +440,14 @@ void l4_loader_close(struct l4_loader *loader)
     perf_buffer__free(loader->samples);
     if (loader->skel)
         balancer_bpf__destroy(loader->skel);
+    for (uint32_t i = 0; i < loader->n_mappings; i++)
+        munmap(loader->mappings[i].at, loader->mappings[i].bytes);
+    if (!loader->skel && loader->clock_fd >= 0)
+        close(loader->clock_fd);
+    if (!loader->skel && loader->samples_fd >= 0)
+        close(loader->samples_fd);
     arena_fini(&loader->arena);
-    free(loader); /* the mappings go with the process: a node opens once, a tool exits */
+    free(loader);
 }
 
 /* ---- running ---- */
@@ -489,6 +518,19 @@ iso_err l4_loader_server_ids(struct l4_loader *loader, const struct l4_spec *spe
 }
 
 /* ---- samples ---- */
+
+iso_err l4_loader_set_sampling(struct l4_loader *loader, const char *pin, uint32_t every,
+                               struct iso_diag *diag)
+{
+    int fd = bpf_obj_get(l4_pin_path(&loader->arena, slice_str(pin), "l4_control"));
+    struct l4_control *control = fd < 0 ? NULL : map_memory(loader, fd, true, NULL);
+    if (fd >= 0)
+        close(fd);
+    if (!control)
+        return l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot write the pinned control map", pin);
+    __atomic_store_n(&control->sample_every, every, __ATOMIC_RELAXED);
+    return ISO_OK;
+}
 
 static void on_sample(void *arg, int cpu, void *data, uint32_t size)
 {

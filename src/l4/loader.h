@@ -52,6 +52,10 @@ struct l4_attachment {
 /* Up to `cap` of them; the number found. */
 uint32_t l4_loader_attachments(const char *pin, struct l4_attachment *out, uint32_t cap);
 
+/* Has the program copy each n-th packet of a CPU; 0: none. Works on a loader that only looks, too. */
+iso_err l4_loader_set_sampling(struct l4_loader *loader, const char *pin, uint32_t every,
+                               struct iso_diag *diag) ISO_MUST_USE;
+
 /* Each sampled packet. `head` and `bytes` are borrowed for the call. */
 typedef void l4_sample_fn(void *arg, const struct l4_sample *head, const void *bytes, uint32_t n);
 /* Waits up to `timeout_ms` for samples; `*lost` counts those the kernel could not queue. */

@@ -14,6 +14,11 @@ struct l4_loader {
     struct l4_node node; /* its texts are owned by `arena` */
     struct arena arena;
     bool took_over;
+    struct l4_mapping {
+        void *at;
+        size_t bytes;
+    } mappings[16];
+    uint32_t n_mappings;
     int clock_fd, samples_fd, ids_fd; /* -1: none */
     struct perf_buffer *samples;      /* owns */
     l4_sample_fn *sample_fn;
@@ -21,6 +26,16 @@ struct l4_loader {
     uint64_t samples_lost;
 };
 
+/* libbpf's messages are kept for ours; memory limits of old kernels are lifted. */
+void l4_prepare_libbpf(void);
+/* The node's folder, made where it is missing; it must be on a bpffs. */
+iso_err l4_make_pin_folder(struct arena *arena, struct slice pin, struct iso_diag *diag) ISO_MUST_USE;
+/* Pins `fd` as PIN/name in place of what was there. */
+iso_err l4_pin(struct arena *arena, struct slice pin, const char *name, int fd,
+               struct iso_diag *diag) ISO_MUST_USE;
+/* Attaches `program` to an interface by a pinned link, or puts it into the one that is there. */
+iso_err l4_attach_program(struct arena *arena, struct slice pin, const char *interface, int program,
+                          enum l4_mode mode, uint32_t *replaced, struct iso_diag *diag) ISO_MUST_USE;
 /* A line of `diag` with errno's text and what the operator can do about it. */
 iso_err l4_complain(struct iso_diag *diag, iso_err err, int error, const char *what, const char *name);
 /* PIN/name; the buffer is the loader's arena. */

@@ -5,14 +5,7 @@
 #ifndef ISOBAR_L4_BPF_MAPS_H
 #define ISOBAR_L4_BPF_MAPS_H
 
-#include "l4/abi.h"
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-#include <linux/bpf.h>
-
-#define L4_INLINE   static __always_inline
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define likely(x)   __builtin_expect(!!(x), 1)
+#include "l4/bpf/count.h"
 
 /* The ring: `l4_slots` is a prime. */
 const volatile __u32 l4_slots = 65537;
@@ -94,8 +87,7 @@ struct {
     __type(value, struct l4_flow_set);
 } l4_flows SEC(".maps");
 
-/* Counters: our own rows per CPU in plain arrays. A per-CPU map costs the same to write, but reading it takes
- * a system call and a copy per CPU; this one user space reads where it lies. */
+/* Counters, a row for each CPU. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(map_flags, BPF_F_MMAPABLE);
@@ -111,14 +103,6 @@ struct {
     __type(key, __u32);
     __type(value, struct l4_traffic);
 } l4_real_count SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct l4_cpu);
-} l4_cpus SEC(".maps");
 
 /* QUIC: server id to real. */
 struct {
@@ -138,20 +122,6 @@ struct {
 L4_INLINE __u32 l4_now(void)
 {
     return (__u32)(bpf_jiffies64() >> l4_tick_shift);
-}
-
-L4_INLINE void l4_count(enum l4_event event)
-{
-    __u32 cpu = bpf_get_smp_processor_id();
-    struct l4_cpu *mine = bpf_map_lookup_elem(&l4_cpus, &cpu);
-    if (mine)
-        mine->events[event]++;
-}
-
-L4_INLINE int l4_drop(enum l4_event event)
-{
-    l4_count(event);
-    return XDP_DROP;
 }
 
 #endif
