@@ -3,6 +3,7 @@
 
 #include "config/suggest.h"
 #include "config/types.h"
+#include "core/hash.h"
 
 #include <stdio.h>
 
@@ -153,7 +154,7 @@ static void report_unknown(struct decoder *decoder, const struct schema_section 
 }
 
 /* The default as a node: a scalar, or "[a, b]" as a list of texts. */
-static const struct doc_node *default_node(struct decoder *decoder, const struct schema_key *key)
+static const struct doc_node *make_default(struct decoder *decoder, const struct schema_key *key)
 {
     struct arena *arena = &decoder->doc->arena;
     struct doc_node *node = arena_new(arena, struct doc_node);
@@ -175,6 +176,20 @@ static const struct doc_node *default_node(struct decoder *decoder, const struct
         node->n++;
     }
     return node;
+}
+
+static const struct doc_node *default_node(struct decoder *decoder, const struct schema_key *key)
+{
+    size_t at = hash_mix64((uintptr_t)key) % DECODE_DEFAULTS_MAX, probes = 0;
+    while (decoder->defaults[at].key && decoder->defaults[at].key != key) {
+        iso_assert(++probes < DECODE_DEFAULTS_MAX);
+        at = (at + 1) % DECODE_DEFAULTS_MAX;
+    }
+    if (!decoder->defaults[at].key) {
+        decoder->defaults[at].key = key;
+        decoder->defaults[at].node = make_default(decoder, key);
+    }
+    return decoder->defaults[at].node;
 }
 
 static void decode_key(struct decoder *decoder, const struct schema_key *key, const struct doc_node *map,

@@ -7,10 +7,18 @@
 #include "config/doc.h"
 #include "config/schema.h"
 
+enum { DECODE_DEFAULTS_MAX = 256 }; /* a power of two, well above the number of keys with a default */
+
 struct decoder {
     struct doc *doc;      /* borrows */
     struct arena *arena;  /* borrows: the config's, owns what is decoded */
     const char *base_dir; /* borrows: where relative paths begin */
+    /* Nodes of defaults made so far, by an open hash of their keys: a document may have very many sections.
+     */
+    struct {
+        const struct schema_key *key; /* NULL: free */
+        const struct doc_node *node;  /* borrows from doc's arena */
+    } defaults[DECODE_DEFAULTS_MAX];
 };
 
 /* Decodes the whole document into `config`, whose arena is ready; faults are in doc->diag. */

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+enum { SUGGESTED_GROUPS_MAX = 1000 }; /* every one is compared with every reference that leads nowhere */
+
 const struct doc_node *validate_at(const struct doc_node *map, const char *key)
 {
     const struct doc_node *node = doc_get(map, key);
@@ -27,7 +29,8 @@ bool validate_group_ref(struct validator *v, struct slice name, const struct doc
         return true;
     }
     struct suggestion near = {0};
-    for (uint32_t i = 0; i < v->config->n_target_groups; i++)
+    for (uint32_t i = 0; i < v->config->n_target_groups && i < SUGGESTED_GROUPS_MAX && !doc_is_full(v->doc);
+         i++)
         if (v->config->target_groups[i].name.ptr)
             suggest_offer(&near, name, v->config->target_groups[i].name.ptr);
     if (near.name)
