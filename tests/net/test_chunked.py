@@ -2,7 +2,7 @@
 """Chunked bodies and trailers: decoded strictly, re-emitted cleanly."""
 import time
 
-from harness.judge import first_response
+from harness.judge import first_response, n_responses
 from harness.wire import Response
 
 HEAD = b"POST /chunked HTTP/1.1\r\nHost: t.example\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -16,7 +16,7 @@ def refusals(stand, backend, bodies):
         answer = stand.exchange(HEAD + body)
         response = first_response(answer)
         seen = backend.raw[before:]
-        if response is None or response.status != 400 or answer.count(b"HTTP/1.1 ") != 1:
+        if response is None or response.status != 400 or n_responses(answer) != 1:
             wrong.append(f"{body[:60]!r}: {answer[:80]!r}")
         elif forbidden in seen.partition(b"\r\n\r\n")[2]:
             wrong.append(f"{body[:60]!r}: the backend got {seen!r}")

@@ -31,14 +31,24 @@ def test_version(stand):
     assert status == 0 and re.fullmatch(r"isobar \d+\.\d+\.\d+\n", out)
 
 
-@pytest.mark.parametrize("args", [[], ["prox"], ["proxy", "--lisen", ":1"], ["proxy"], ["serve"], ["check"],
-                                  ["serve", "--config"], ["proxy", "--listen", "nowhere", "--to", "127.0.0.1:1"],
-                                  ["proxy", "--listen", ":8080", "--to", "127.0.0.1"],
-                                  ["proxy", "--listen", ":8080", "--to", "127.0.0.1:80", "--algorithm", "robin"],
-                                  ["check", "--frob", "x"]])
-def test_mistakes_are_answered_with_status_2_and_a_word(stand, args):
+@pytest.mark.parametrize("args", [
+    [], ["prox"], ["proxy"], ["proxy", "--lisen", ":1"], ["proxy", "--listen", ":8080"], ["proxy", "stray"], ["serve"],
+    ["serve", "--config"], ["serve", "stray"], ["check"], ["check", "--frob", "x"]], ids=" ".join)
+def test_wrong_usage_is_answered_with_status_2_and_a_word(stand, args):
     status, out, err = stand.isobar(*args)
     assert status == 2 and err and out == ""
+
+
+@pytest.mark.parametrize("args,word", [
+    (["--listen", "nowhere", "--to", "127.0.0.1:1"], "nowhere"),
+    (["--listen", "127.0.0.1:1", "--to", "127.0.0.1"], "127.0.0.1"),
+    (["--listen", "127.0.0.1:1", "--to", "127.0.0.1:99999"], "99999"),
+    (["--listen", "127.0.0.1:1", "--to", "127.0.0.1:80", "--algorithm", "robin"], "robin"),
+    (["--listen", "127.0.0.1:1", "--to", "127.0.0.1:80", "--workers", "many"], "many"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_wrong_values_fail_the_start_and_are_named(stand, args, word):
+    status, out, err = stand.isobar("proxy", *args)
+    assert status in (1, 2) and word in err and out == ""
 
 
 def test_suggestions_for_commands_and_algorithms(stand):

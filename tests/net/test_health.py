@@ -2,6 +2,7 @@
 """Active health checks (D1) and what clients see of them (A11)."""
 import collections
 import copy
+import json
 import time
 
 import pytest
@@ -216,15 +217,17 @@ def test_disabled_targets_take_nothing(stand):
     assert a.n_connections == 0
 
 
-def test_api_health_tells_the_states(stand):
+def test_api_health_and_metrics_tell_the_states(stand):
     a, b = stand.backends_named("A", "B")
     proxy = stand.proxy([a, b], group={"health_check": {"type": "tcp", **FAST}})
     assert becomes(stand, {"A", "B"})
     b.stop()
-    assert becomes(stand, {"A"})
+    assert wait_until(lambda: proxy.metrics().total("target_up") == 1)
     status, body = proxy.get("/api/health")
-    assert status == 200
-    import json
-    document = json.loads(body)
-    text = json.dumps(document)
-    assert '"active"' in text.lower() and '"unhealthy"' in text.lower(), text
+    health = json.loads(body)
+    assert status == 200 and health["healthy"] is True and (health["healthy_backends"], health["total_backends"]) == (1, 2)
+    metrics = proxy.metrics()
+    assert metrics.total("target_up", target=a.label) == 1 and metrics.total("target_up", target=b.label) == 0
+    assert metrics.total("target_state", target=a.label, state="active") == 1
+    assert metrics.total("target_state", target=b.label, state="unhealthy") == 1
+    assert metrics.total("target_group_healthy_targets") == 1

@@ -38,11 +38,13 @@ def test_a_request_in_flight_is_finished(stand, number):
 
 def test_idle_connections_end_at_once_and_new_ones_are_refused(stand):
     backend = stand.backend()
-    backend.answer = late(b"slow", 1.0)
+    backend.answer = lambda request: late(b"slow", 1.0)(request) if request.target == "/slow" else text_response(b"quick")
     proxy = stand.proxy(backend)
     idle, busy = stand.client(), stand.client()
-    busy.request()
-    assert wait_until(lambda: backend.requests)
+    idle.request(target="/quick")
+    assert idle.read_response().status == 200
+    busy.request(target="/slow")
+    assert wait_until(lambda: len(backend.requests) == 2)
     proxy.signal(signal.SIGTERM)
     idle.expect_end()
 

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judgements that several tests share."""
+import re
+
 from .wire import Response, WireError
 
 
 def first_response(data):
     """The head of the first response in what came back; None when nothing came."""
     return Response(data[:data.index(b"\r\n\r\n") + 4]) if b"\r\n\r\n" in data else None
+
+
+def n_responses(data):
+    """How many responses begin in what came back."""
+    return len(re.findall(rb"HTTP/1\.1 [1-5][0-9][0-9] ", data))
 
 
 def why_not_refused(stand, backend, data, statuses=(400,)):
@@ -19,7 +26,7 @@ def why_not_refused(stand, backend, data, statuses=(400,)):
         return f"{data[:120]!r}: {error!r}"
     if response is None or response.status not in statuses:
         return f"{data[:120]!r}: {response and response.start}"
-    if answer.count(b"HTTP/1.1 ") != 1:
+    if n_responses(answer) != 1:
         return f"{data[:120]!r}: more than one answer: {answer!r}"
     if len(backend.raw) != before:
         return f"{data[:120]!r}: the backend got {backend.raw[before:][:200]!r}"

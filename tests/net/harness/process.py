@@ -175,7 +175,7 @@ class Isobar:
 
     def reload_counts(self):
         metrics = self.metrics()
-        return (metrics.total("config_reloads_total", result="ok"), metrics.total("config_reloads_total", result="failed"))
+        return (metrics.total("config_reloads_total", result="success"), metrics.total("config_reloads_total", result="failure"))
 
     def stop(self, timeout_s=30):
         """SIGTERM; returns the exit status."""

@@ -5,7 +5,6 @@ tests use it as client, backends for the connections they accept."""
 import re
 import socket
 import struct
-import threading
 
 TIMEOUT_S = 20  # generous: sanitized builds on a loaded machine; no test waits for it when things work
 
@@ -94,14 +93,13 @@ class Response(Message):
 
 
 class Wire:
-    """One connection. `seen` collects every byte read."""
+    """One connection."""
 
     def __init__(self, sock, timeout_s=TIMEOUT_S):
         self.sock = sock
         self.sock.settimeout(timeout_s)
-        self.pending = b""
-        self.seen = b""
-        self.lock = threading.Lock()
+        self.pending = bytearray()
+        self.received = bytearray()
 
     # Sending
 
@@ -136,25 +134,33 @@ class Wire:
         """Reads once; False at the end of the stream."""
         data = self.sock.recv(65536)
         self.pending += data
-        self.seen += data
+        self.received += data
         return bool(data)
+
+    @property
+    def seen(self):
+        """Every byte that was read."""
+        return bytes(self.received)
+
+    def take(self, n):
+        """The first n bytes of what is pending."""
+        data = bytes(self.pending[:n])
+        del self.pending[:n]
+        return data
 
     def read_until(self, mark, limit=1 << 20):
         while mark not in self.pending:
             if len(self.pending) > limit:
                 raise WireError(f"no {mark!r} within {limit} bytes")
             if not self.fill():
-                raise Closed(f"closed before {mark!r}; had {self.pending[:200]!r}")
-        end = self.pending.index(mark) + len(mark)
-        data, self.pending = self.pending[:end], self.pending[end:]
-        return data
+                raise Closed(f"closed before {mark!r}; had {bytes(self.pending[:200])!r}")
+        return self.take(self.pending.index(mark) + len(mark))
 
     def read_exact(self, n):
         while len(self.pending) < n:
             if not self.fill():
                 raise Closed(f"closed {n - len(self.pending)} bytes too early")
-        data, self.pending = self.pending[:n], self.pending[n:]
-        return data
+        return self.take(n)
 
     def read_to_end(self):
         try:
@@ -162,8 +168,7 @@ class Wire:
                 pass
         except ConnectionResetError:
             pass
-        data, self.pending = self.pending, b""
-        return data
+        return self.take(len(self.pending))
 
     def read_chunked(self, message):
         """A chunked body with its trailers into `message`; returns the sizes of the chunks."""
