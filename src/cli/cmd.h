@@ -5,6 +5,7 @@
 #define ISOBAR_CLI_CMD_H
 
 int cmd_check(int argc, char **argv);
+int cmd_churn(int argc, char **argv);
 int cmd_l4(int argc, char **argv);
 int cmd_proxy(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
