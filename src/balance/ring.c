@@ -70,13 +70,14 @@ static uint32_t usual_weight(const struct balance_pool *pool, struct arena *scra
 /* Fills counts[n] and returns the sum. */
 static uint32_t count_points(const struct balance_pool *pool, struct arena *scratch, uint32_t *counts)
 {
+    /* points = weight * per_unit / unit, which all together stay below the limit */
     uint64_t per_unit = pool->ring_points ? pool->ring_points : RING_POINTS_DEFAULT;
     uint64_t unit = usual_weight(pool, scratch), weights = 0;
     for (uint32_t i = 0; i < pool->n; i++)
         weights += pool->weights[i];
-    /* points = weight * per_unit / unit, as long as the sum of that stays below the limit */
-    uint64_t over = weights * per_unit / unit / RING_POINTS_MAX;
-    if (over > 0) {
+    if (per_unit > RING_POINTS_MAX)
+        per_unit = RING_POINTS_MAX;
+    if (weights * per_unit / unit > RING_POINTS_MAX) {
         per_unit = RING_POINTS_MAX;
         unit = weights;
     }
@@ -94,7 +95,7 @@ static uint64_t point_hash(uint64_t name, uint32_t j)
     return hash_mix64(name + j * 0x9e3779b97f4a7c15ull);
 }
 
-/* Sorts by counting the upper bits, which leaves the index, and then each bucket of about one point. */
+/* Sorts by counting the upper bits, which leaves the index, and then each bucket of at most a few points. */
 static void place_points(const struct balance_pool *pool, struct balance_table *t, const uint32_t *counts,
                          const uint32_t *order)
 {
