@@ -355,6 +355,16 @@ void exchange_release(struct exchange *x)
     slab_give(&worker->exchanges, x);
 }
 
+/* The Host of a request that came without (HTTP/1.0): it is sent as HTTP/1.1, where servers refuse an empty
+ * one. */
+static struct slice host_of(const struct config_target_group *group)
+{
+    for (uint32_t i = 0; i < group->n_targets; i++)
+        if (!group->targets[i].endpoint.unix_path.ptr)
+            return group->targets[i].endpoint.text;
+    return SLICE("localhost");
+}
+
 /* Says who the client is, rewrites (the host that was asked for is known by then), and puts the head as the
  * target gets it into x->head. */
 static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer_trusted)
@@ -368,6 +378,8 @@ static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer
         return false;
     if (x->rule && !rewrite_request(x->rule, msg, &scratch))
         return false;
+    if (msg->authority.len == 0)
+        msg->authority = host_of(x->group->config);
     if (x->snapshot->config->via &&
         !http_message_add(msg, SLICE("Via"), x->client_minor ? SLICE("1.1 isobar") : SLICE("1.0 isobar")))
         return false;

@@ -89,6 +89,15 @@ def test_C_134_the_client_is_the_right_most_address_that_is_not_trusted(stand, v
     assert line == client or (line == "127.0.0.1" and client.startswith("127.")), line
 
 
+def test_a_request_without_host_gets_one_that_servers_accept(stand):
+    backend = stand.backend()
+    stand.proxy(backend)
+    assert b" 200 " in stand.exchange(b"GET / HTTP/1.0\r\n\r\n").split(b"\r\n")[0]
+    request = backend.requests[0]
+    assert request.get("Host") == f"{backend.target['ip']}:{backend.target['port']}"
+    assert request.all("X-Forwarded-Host") == []
+
+
 def test_via_is_added_on_request(stand):
     backend = stand.backend()
     stand.proxy(backend, via=True)
