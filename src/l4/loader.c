@@ -25,7 +25,7 @@
 #include "l4/balancer.skel.h"
 #pragma GCC diagnostic pop
 
-enum { VERIFIER_LOG_BYTES = 1 << 16 };
+enum { VERIFIER_LOG_BYTES = 1 << 24 }; /* with less the kernel reports the full buffer, not the fault */
 
 /* The last thing libbpf had to say; it usually names the call that failed. */
 static char last_words[512];
@@ -300,7 +300,7 @@ static iso_err explain_load(struct l4_loader *loader, int error, const char *log
     else
         diag_add(diag, DIAG_ERROR, "", 0, 0, "/l4", "the kernel refused the program: %s (%s)",
                  strerror(error), last_words);
-    return ISO_ERR_UNSUPPORTED;
+    return ISO_ERR_SYSTEM;
 }
 
 void l4_prepare_libbpf(void)

@@ -67,7 +67,7 @@ void rig_start(struct rig *rig)
     iso_err err = l4_loader_open(&rig->spec, &rig->loader, &rig->diag);
     if (err) {
         const char *why = rig->diag.first ? rig->diag.first->message : iso_err_text(err);
-        if (!getenv("ISOBAR_L4_REQUIRED")) {
+        if (err == ISO_ERR_UNSUPPORTED && !getenv("ISOBAR_L4_REQUIRED")) {
             print_message("skipped, because %s\n", why);
             skip();
         }

@@ -160,26 +160,21 @@ L4_INLINE int l4_deliver(struct xdp_md *ctx, __u32 vip_id, const struct l4_packe
     return l4_encapsulate(ctx, p, real, (__u32)hash);
 }
 
-struct l4_job {
+/* What slow.h found out about a packet, for the functions that end its way. */
+struct l4_slow_packet {
     struct l4_packet p;
     __u64 hash;
     __u32 vip_id, real;
+    __u32 bank;
+    __u32 l4_at;        /* where the transport header begins in the frame */
+    __u32 ip_header;    /* bytes of IP header and extensions */
+    __u32 may_fragment; /* IPv4 without DF */
 };
 
 /* l4_deliver() for slow.h, once for all its callers. */
-__noinline int l4_deliver_job(struct xdp_md *ctx, const struct l4_job *job)
+__noinline int l4_deliver_slow(struct xdp_md *ctx, const struct l4_slow_packet *s)
 {
-    if (!job)
-        return XDP_ABORTED;
-    struct l4_packet p = job->p;
-    return l4_deliver(ctx, job->vip_id, &p, job->real, job->hash);
-}
-
-L4_INLINE int l4_deliver_slow(struct xdp_md *ctx, const struct l4_vip *vip, const struct l4_packet *p,
-                              __u32 real, __u64 hash)
-{
-    struct l4_job job = {.p = *p, .hash = hash, .vip_id = vip->id, .real = real};
-    return l4_deliver_job(ctx, &job);
+    return s ? l4_deliver(ctx, s->vip_id, &s->p, s->real, s->hash) : XDP_ABORTED;
 }
 
 #endif

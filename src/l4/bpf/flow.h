@@ -222,20 +222,29 @@ L4_INLINE __u64 l4_hash(const struct l4_vip *vip, const struct l4_packet *p)
     return l4_ring_hash(l4_ring_seed, p->src[0], p->src[1], ports, vip->salt);
 }
 
-L4_INLINE __u32 l4_pick(const struct l4_vip *vip, const struct l4_packet *p, __u64 hash, int insert)
+/* What the ring says about a hash; real 0 when there is no such ring. */
+L4_INLINE __u32 l4_ring_entry(__u32 ring, __u64 hash, __u32 *at)
 {
-    __u32 ring = vip->ring;
     __u16 *slots = bpf_map_lookup_elem(&l4_rings, &ring);
     if (!slots)
         return 0;
     __u64 slot = (hash >> 32) * l4_slots >> 32;
-    __u32 entry = slots[slot];
+    /* clang 14 would join this shift with that of the index, and Linux 6.18 then sees a bound one too high.
+     */
+    asm volatile("" : "+r"(slot));
+    *at = (__u32)slot;
+    return slots[slot];
+}
+
+L4_INLINE __u32 l4_pick(const struct l4_vip *vip, const struct l4_packet *p, __u64 hash, int insert)
+{
+    __u32 slot = 0, entry = l4_ring_entry(vip->ring, hash, &slot);
     if (likely(!(entry & L4_SLOT_MOVED) && !(vip->flags & L4_VIP_TRACK)))
         return entry;
     struct l4_query q = {
         .signature = l4_flow_hash(l4_flow_seed, p->src, p->dst, p->ports, p->protocol),
-        .ring = ring,
-        .slot = (__u32)slot,
+        .ring = vip->ring,
+        .slot = slot,
         .entry = entry,
         .flags = vip->flags,
         .protocol = p->protocol,

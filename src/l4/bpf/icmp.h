@@ -121,24 +121,31 @@ L4_INLINE int icmp_quote6(void *quote, void *end, struct l4_packet *q)
     return q->protocol == IPPROTO_TCP || q->protocol == IPPROTO_UDP;
 }
 
-/* Sends the whole error, `p`, to the owner of the flow it quotes; XDP_PASS when it quotes none of ours. */
-L4_INLINE int icmp_steer(struct xdp_md *ctx, struct l4_vip_bank *bank, __u32 number, struct l4_packet *p,
-                         void *quote)
+/* Sends the whole error to the owner of the flow it quotes; XDP_PASS when it quotes none of ours. */
+__noinline int l4_icmp_steer(struct xdp_md *ctx, struct l4_slow_packet *s)
 {
-    void *end = (void *)(long)ctx->data_end;
+    void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
     struct l4_packet q = {};
-    int ours = p->family == L4_V4 ? icmp_quote4(quote, end, &q) : icmp_quote6(quote, end, &q);
-    if (!ours || q.dst[0] != p->dst[0] || q.dst[1] != p->dst[1])
+    if (!s)
+        return XDP_ABORTED;
+    __u32 number = s->bank;
+    struct l4_vip_bank *bank = bpf_map_lookup_elem(&l4_vips, &number);
+    void *quote = l4_at(data, (s->l4_at & L4_AT_MASK) + sizeof(struct icmp_header));
+    if (!bank)
+        return XDP_PASS;
+    int ours = s->p.family == L4_V4 ? icmp_quote4(quote, end, &q) : icmp_quote6(quote, end, &q);
+    if (!ours || q.dst[0] != s->p.dst[0] || q.dst[1] != s->p.dst[1])
         return XDP_PASS;
     struct l4_vip *vip = l4_vip_slow(bank, number, q.dst, l4_vip_key(l4_dport(&q), q.protocol, q.family));
     if (!vip)
         return XDP_PASS;
-    if (p->ip_bytes > l4_max_packet)
+    if (s->p.ip_bytes > l4_max_packet)
         return l4_drop(L4_DROP_TOO_BIG);
-    __u64 hash = l4_hash(vip, &q);
-    __u32 real = l4_pick(vip, &q, hash, 0);
+    s->hash = l4_hash(vip, &q);
+    s->real = l4_pick(vip, &q, s->hash, 0);
+    s->vip_id = vip->id;
     l4_count(L4_ICMP_STEERED);
-    return l4_deliver_slow(ctx, vip, p, real, hash);
+    return l4_deliver_slow(ctx, s);
 }
 
 L4_INLINE int reply_in_budget(void)

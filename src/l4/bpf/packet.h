@@ -42,6 +42,8 @@ L4_INLINE void *l4_at(void *data, __u32 offset)
     return at;
 }
 
+enum { L4_AT_MASK = 0xfff }; /* a bound for offsets from the frame's start that the verifier can see */
+
 L4_INLINE int l4_tcp_flags_bad(__u8 flags)
 {
     return (flags & TCP_SYN) && (flags & (TCP_ACK | TCP_RST | TCP_FIN));
