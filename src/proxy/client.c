@@ -316,6 +316,10 @@ static void on_due(struct loop *loop, struct loop_timer *timer)
         client_close(client);
         return;
     case CLIENT_HEAD:
+        if (!client->in) { /* not a byte came: there is no request to answer */
+            client_close(client);
+            return;
+        }
         client->close_after = client->unread_request = true;
         exchange_answer_bare(client, exchange_end_status(END_CLIENT_HEAD_TIMEOUT),
                              exchange_end_word(END_CLIENT_HEAD_TIMEOUT),

@@ -13,7 +13,8 @@
 
 enum {
     READS_PER_TURN = 16,
-    FIRST_READ_BYTES = 16 * 1024,  /* of an answer whose length is not known yet: what follows may be spliced */
+    FIRST_READ_BYTES =
+        16 * 1024, /* of an answer whose length is not known yet: what follows may be spliced */
     SPLICE_FROM_BYTES = 32 * 1024, /* below, copying through the warm buffer is cheaper */
     PIPE_BYTES = 1024 * 1024,
 };
@@ -373,13 +374,14 @@ void response_pump(struct exchange *x)
 
 void response_due(struct exchange *x)
 {
-    counter_add(&target_counters(x)->response_timeouts, 1);
-    if (x->client->conn.out ||
-        x->in_pipe) { /* it is the client that keeps the answer waiting; its own timer decides */
+    bool waits_for_body = !x->request.is_done && !x->has_answer_head && !x->upstream->conn.out;
+    bool waits_for_reader = x->client->conn.out || x->in_pipe;
+    if (waits_for_body || waits_for_reader) { /* the client's doing: its own timer decides */
         loop_timer_set(&x->worker->loop, &x->upstream->conn.timer,
                        x->worker->loop.now_ns + x->group->config->timeouts.response_ms * NS_PER_MS);
         return;
     }
+    counter_add(&target_counters(x)->response_timeouts, 1);
     if (x->has_answer_head)
         exchange_abort(x, END_TRUNCATED_TIMEOUT);
     else

@@ -10,24 +10,33 @@ static bool is_usable(const struct snap_group *group, uint32_t i)
     return group->config->targets[i].enabled && health_is_usable(&group->targets[i]->health);
 }
 
-static uint32_t mark_usable(const struct snap_group *group, uint64_t *bitmap, bool backups)
+/* Marks the primaries or the backups that may take work; counts those that only their weight of 0 keeps out.
+ */
+static uint32_t mark_usable(const struct snap_group *group, uint64_t *bitmap, bool backups,
+                            uint32_t *n_weightless)
 {
     uint32_t n = 0;
     memset(bitmap, 0, (group->n_targets + 63) / 64 * sizeof(*bitmap));
-    for (uint32_t i = 0; i < group->n_targets; i++)
-        if (group->config->targets[i].backup == backups && is_usable(group, i)) {
-            bitmap[i / 64] |= 1ull << i % 64;
-            n++;
+    for (uint32_t i = 0; i < group->n_targets; i++) {
+        if (group->config->targets[i].backup != backups || !is_usable(group, i))
+            continue;
+        if (group->config->targets[i].weight == 0) {
+            ++*n_weightless;
+            continue;
         }
+        bitmap[i / 64] |= 1ull << i % 64;
+        n++;
+    }
     return n;
 }
 
-/* Backups serve only when no other target is usable. */
+/* Backups serve only when no other target is usable (case C-110). */
 static void refresh(const struct snap_group *group, struct snap_group_worker *mine, uint32_t epoch)
 {
-    mine->n_usable = mark_usable(group, mine->eligible, false);
+    mine->n_weightless = 0;
+    mine->n_usable = mark_usable(group, mine->eligible, false, &mine->n_weightless);
     if (mine->n_usable == 0)
-        mine->n_usable = mark_usable(group, mine->eligible, true);
+        mine->n_usable = mark_usable(group, mine->eligible, true, &mine->n_weightless);
     mine->epoch_seen = epoch;
 }
 
@@ -62,7 +71,7 @@ uint32_t select_target(struct exchange *x)
 
 enum exchange_end select_why_none(const struct exchange *x)
 {
-    return x->group->workers[x->worker->index].n_usable ? END_ALL_WEIGHTS_ZERO : END_NO_TARGET;
+    return x->group->workers[x->worker->index].n_weightless ? END_ALL_WEIGHTS_ZERO : END_NO_TARGET;
 }
 
 static uint64_t hash_address(const struct ip_addr *ip)

@@ -18,6 +18,7 @@
 struct snap_group_worker {
     uint32_t epoch_seen; /* of the runtime; differs: look at the targets' health again */
     uint32_t n_usable;
+    uint32_t n_weightless; /* usable but for their weight of 0 */
     uint32_t retry_tokens; /* hundredths of a retry that the budget allows */
     struct balance_state *state;
     uint64_t *eligible; /* bitmap of primary (or, when none is usable, backup) targets that may take work */
