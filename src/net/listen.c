@@ -26,7 +26,7 @@ static int remove_stale_unix(const struct net_addr *addr)
 
 static int set_options(int fd, const struct net_addr *addr, const struct listen_options *options)
 {
-    static const int on = 1, off = 0, defer_s = 10;
+    static const int on = 1, off = 0, defer_s = 1;
     if (addr->sa.sa_family == AF_UNIX)
         return 0;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||

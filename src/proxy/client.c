@@ -303,6 +303,15 @@ bool client_made_progress(struct client *client)
     return true;
 }
 
+/* Empty lines before a request line are no request yet (RFC 9112 2.2): silence gets no answer. */
+static bool has_begun_request(const struct client *client)
+{
+    for (uint32_t i = client->in ? client->in->start : 0; client->in && i < client->in->end; i++)
+        if (client->in->data[i] != '\r' && client->in->data[i] != '\n')
+            return true;
+    return false;
+}
+
 static void on_due(struct loop *loop, struct loop_timer *timer)
 {
     struct client *client = container_of(timer, struct client, conn.timer);
@@ -316,7 +325,7 @@ static void on_due(struct loop *loop, struct loop_timer *timer)
         client_close(client);
         return;
     case CLIENT_HEAD:
-        if (!client->in) { /* not a byte came: there is no request to answer */
+        if (!has_begun_request(client)) {
             client_close(client);
             return;
         }
