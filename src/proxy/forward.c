@@ -109,6 +109,11 @@ static bool wait_for_connection(struct exchange *x)
         exchange_fail(x, END_TARGETS_FULL);
         return false;
     }
+    if (!client_arm(x->client)) { /* a client that gives up must leave the queue */
+        atomic_fetch_sub_explicit(pending, 1, memory_order_relaxed);
+        exchange_fail(x, END_NO_MEMORY);
+        return false;
+    }
     x->is_pending = true;
     if (!x->pending_until_ns)
         x->pending_until_ns = worker->loop.now_ns + config->limits.pending_ms * NS_PER_MS;
