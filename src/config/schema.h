@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one table of what a configuration may say. Decoding, defaults, bounds, messages, the difference between
- * two configurations and docs/configuration.md all come from it, so a new key is one line in schema.c and one
- * field in model.h. Everything here is constant. */
+ * two configurations and docs/configuration.md all come from it, so a new key is one line in schema_*.c and
+ * one field in model.h. Everything here is constant. */
 #ifndef ISOBAR_CONFIG_SCHEMA_H
 #define ISOBAR_CONFIG_SCHEMA_H
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of the table about where requests go: target groups, their targets and checks. */
+#include "config/schema_table.h"
+
+static const struct schema_choice algorithms[] = {
+#define METHOD(id, name, needs_hash, text) {name, BALANCE_##id, text},
+#include "balance/methods.def"
+#undef METHOD
+    {NULL}};
+
+static const struct schema_choice health_types[] = {
+    {"none", CONFIG_HEALTH_NONE, "no checks: every target counts as healthy"},
+    {"tcp", CONFIG_HEALTH_TCP, "a connection is accepted"},
+    {"http", CONFIG_HEALTH_HTTP, "a request is answered with an expected status"},
+    {NULL}};
+
+#define HOLDER struct config_health_check
+static const struct schema_key expect_keys[] = {
+    {KEY("status", type_statuses, "statuses that count as healthy"),
+     .offset = FIELD(expect, struct config_status_range *), .count_offset = FIELD(n_expect, uint32_t),
+     .default_text = "200-399"},
+    TEXT("body", expect_body, NULL, NULL, NULL,
+         "a text that the first 64 KiB of the body must contain; unset: the body is not looked at"),
+    END};
+static const struct schema_section expect_section = {
+    .keys = expect_keys, .item = "an expectation", .doc = "What a healthy answer looks like (type http)."};
+
+static const struct schema_key health_check_keys[] = {
+    CHOICE("type", type, health_types, "tcp", "how targets are checked"),
+    TEXT("path", path, check_request_target, EXPECT_TARGET, "/", "what is asked for (http)"),
+    TEXT("host", host, check_host, EXPECT_HOST, NULL, "Host of the check (http); unset: the target's own"),
+    TEXT("method", method, check_method, "a method such as GET", "GET", "of the check (http)"),
+    GROUPING("expect", expect_section, "what a healthy answer looks like (http)"),
+    NUMBER("port", port, 1, 65535, NULL, "port that is checked; unset: the target's own"),
+    SECONDS("interval_s", interval_ms, 10, DAY_MS, "5", "from one check to the next"),
+    SECONDS("down_interval_s", down_interval_ms, 0, DAY_MS, "0",
+            "the same for a target that is down; 0: as interval_s"),
+    NUMBER("timeout_ms", timeout_ms, 1, HOUR_MS, "2000", "until a check counts as failed"),
+    NUMBER("healthy_threshold", healthy_threshold, 1, 100, "2", "successes in a row until a target is up"),
+    NUMBER("unhealthy_threshold", unhealthy_threshold, 1, 100, "3",
+           "failures in a row until a target is down"),
+    END};
+static const struct schema_section health_check_section = {
+    .keys = health_check_keys,
+    .item = "a health check",
+    .doc =
+        "Checks of each target. Let them ask whether the process itself can serve, not whether its database "
+        "or "
+        "its neighbours can: a fault that all targets share would otherwise take all of them out at once."};
+#undef HOLDER
+
+#define HOLDER struct config_target_group
+static const struct schema_choice retry_causes[] = {
+    {"connect_failure", FIELD(retry.on_connect_failure, bool), "no connection could be made"},
+    {"reset", FIELD(retry.on_reset, bool), "the connection ended before any byte of an answer"},
+    {"gateway_error", FIELD(retry.on_gateway_error, bool), "the target answered 502, 503 or 504"},
+    {NULL}};
+static const struct schema_key retry_keys[] = {
+    NUMBER("attempts", retry.attempts, 1, 10, "2", "tries in all, the first included; 1: no retry"),
+    {KEY("on", type_switches,
+         "what is tried again, on another target where there is one, and never after a byte "
+         "went to the client"),
+     .choices = retry_causes, .default_text = "[connect_failure, reset]"},
+    NUMBER("budget_pct", retry.budget_pct, 0, 100, "20",
+           "how many of 100 requests may be sent to a target a second time; tries that made no connection "
+           "are not counted"),
+    END};
+static const struct schema_section retry_section = {
+    .keys = retry_keys, .item = "a retry", .doc = "Trying a request again that failed."};
+
+static const struct schema_key group_timeouts_keys[] = {
+    NUMBER("connect_ms", timeouts.connect_ms, 1, HOUR_MS, "1000", "until a connection stands"),
+    NUMBER("response_ms", timeouts.response_ms, 1, DAY_MS, "60000",
+           "from the end of the request to the head of the answer (504)"),
+    NUMBER("idle_ms", timeouts.idle_ms, 1, DAY_MS, "60000", "that an unused connection is kept"), END};
+static const struct schema_section group_timeouts = {
+    .keys = group_timeouts_keys, .item = "a target group's timeouts", .doc = "How long targets may take."};
+
+static const struct schema_key group_limits_keys[] = {
+    NUMBER("connections", limits.connections, 0, 10000000, "0",
+           "to each target, over all workers; 0: no limit"),
+    NUMBER("pending", limits.pending, 0, 10000000, "1024",
+           "requests of the group that may wait for a connection (503)"),
+    NUMBER("pending_ms", limits.pending_ms, 1, HOUR_MS, "1000",
+           "that a request may wait for a connection (503)"),
+    END};
+static const struct schema_section group_limits = {
+    .keys = group_limits_keys, .item = "a target group's limits", .doc = "What targets are given at most."};
+#undef HOLDER
+
+#define HOLDER struct config_target
+static const struct schema_key target_keys[] = {
+    {KEY("ip", type_address, "address of the target"), .offset = FIELD(endpoint.ip, struct ip_addr)},
+    NUMBER("port", endpoint.port, 1, 65535, NULL, "port of the target"),
+    TEXT("unix", endpoint.unix_path, check_unix_path, EXPECT_UNIX, NULL,
+         "a unix socket in place of ip and port"),
+    NUMBER("weight", weight, 0, BALANCE_WEIGHT_MAX, "100", "its share; 0: takes no new work"),
+    FLAG("backup", backup, "false", "used only when no other target can be"),
+    FLAG("enabled", enabled, "true", "false: takes no new work"),
+    PAIRS("tags", tags, n_tags, check_token_name, NULL, "texts", "labels for people and for the API"),
+    END};
+static const struct schema_section target_section = {
+    .keys = target_keys,
+    .bytes = sizeof(HOLDER),
+    .identity_offset = FIELD(endpoint.text, struct slice),
+    .item = "a target",
+    .doc = "One server: an address and a port, or a unix socket.",
+    .hint_key = "host",
+    .hint = "a target is named by \"ip\" and \"port\", or by \"unix\"; host names are not resolved"};
+#undef HOLDER
+
+#define HOLDER struct config_target_group
+static const struct schema_key target_group_keys[] = {
+    REQUIRED_TEXT("name", name, check_name, EXPECT_NAME, "label in metrics and logs, unique"),
+    CHOICE("protocol", protocol, schema_protocols, "HTTP", "what targets speak"),
+    CHOICE("algorithm", algorithm, algorithms, "p2c_least_request", "how a target is chosen"),
+    {KEY("hash_key", type_hash_key, "what is hashed by consistent_hash and maglev"), .expected = EXPECT_TOKEN,
+     .check = check_token, .default_text = "client_ip"},
+    SECTION("health_check", health_check, health_check_section, "how targets are checked"),
+    GROUPING("retry", retry_section, "trying a request again that failed"),
+    GROUPING("timeouts", group_timeouts, "how long targets may take"),
+    GROUPING("limits", group_limits, "what targets are given at most"),
+    ITEMS("targets", targets, n_targets, target_section, "the servers"),
+    END};
+const struct schema_section schema_target_group = {
+    .is_object = true,
+    .keys = target_group_keys,
+    .bytes = sizeof(HOLDER),
+    .identity_offset = FIELD(name, struct slice),
+    .item = "a target group",
+    .doc = "Servers that do the same work, and how one of them is chosen."};
+#undef HOLDER
