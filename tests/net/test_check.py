@@ -38,7 +38,7 @@ def test_warnings_do_not_fail(stand):
     path = write(stand, "odd.yaml", GOOD.replace("name: g, t", "name: g, hash_key: path, t"))
     status, out, err = stand.isobar("check", path)
     assert status == 0 and ": ok: " in out
-    assert err.startswith(f"{path}:4:25: warning: /target_groups/0/hash_key: ")
+    assert err.startswith(f"{path}:4:26: warning: /target_groups/0/hash_key: ")
 
 
 def test_json_has_all_files_and_their_faults(stand):
