@@ -41,6 +41,12 @@ bench: all
 	@tools/install-packages bench
 	@bench/run $(BUILD)
 
+# Full load while targets die and return and the configuration changes; 10 minutes unless told otherwise.
+SOAK_SECONDS ?= 600
+soak: all
+	@tools/install-packages bench
+	@/usr/bin/python3 tests/soak/soak.py $(SOAK_SECONDS)
+
 conformance: all
 	@tools/install-packages conformance
 	@tests/conformance/run $(BUILD)/src/cli/isobar
@@ -48,4 +54,4 @@ conformance: all
 clean:
 	@rm -rf build build-asan build-tsan build-fuzz
 
-.PHONY: all test asan tsan fuzz fmt lint check-deps bench conformance clean
+.PHONY: soak all test asan tsan fuzz fmt lint check-deps bench conformance clean
