@@ -112,7 +112,7 @@ static void fill_spec(struct l4_spec *spec, struct arena *arena)
         const char *text = set == 1 ? arena_printf(arena, "fc00::%x", host)
                                     : arena_printf(arena, "10.%u.%u.%u", set, host / 256, host % 256);
         *real = (struct l4_spec_real){.name = slice_str(text), .weight = 1, .usable = true, .gue = set == 2};
-        real->server_id = set == 0 ? 1021 + host : 0;
+        real->server_ids[0] = set == 0 ? 1021 + host : 0;
         if (!ip_parse(slice_str(text), &real->ip))
             die(text, "no address");
         spec->sets[set].reals[spec->sets[set].n_reals++] = spec->n_reals++;

@@ -491,7 +491,7 @@ iso_err l4_loader_run(struct l4_loader *loader, const void *frame, uint32_t byte
 static bool names_server_id(const struct l4_spec *spec, uint32_t id)
 {
     for (uint32_t i = 0; i < spec->n_reals; i++)
-        if (spec->reals[i].server_id == id)
+        if (spec->reals[i].server_ids[0] == id || spec->reals[i].server_ids[1] == id)
             return true;
     return false;
 }
@@ -501,9 +501,10 @@ iso_err l4_loader_server_ids(struct l4_loader *loader, const struct l4_spec *spe
     /* New ones first: an id that stays is never missing in between. */
     for (uint32_t i = 0; i < spec->n_reals; i++) {
         uint32_t real = l4_real_id(&loader->view, &spec->reals[i].ip, spec->reals[i].gue);
-        if (spec->reals[i].server_id && real &&
-            bpf_map_update_elem(loader->ids_fd, &spec->reals[i].server_id, &real, BPF_ANY))
-            return ISO_ERR_SYSTEM;
+        for (size_t j = 0; j < iso_countof(spec->reals[i].server_ids); j++)
+            if (spec->reals[i].server_ids[j] && real &&
+                bpf_map_update_elem(loader->ids_fd, &spec->reals[i].server_ids[j], &real, BPF_ANY))
+                return ISO_ERR_SYSTEM;
     }
     uint32_t key, next, *at = NULL;
     while (!bpf_map_get_next_key(loader->ids_fd, at, &next)) {

@@ -14,9 +14,8 @@
 struct l4_loader;
 
 /* Loads the balancer for a node and maps its tables; nothing is attached yet. `spec` gives the sizes.
- * Errors: ISO_ERR_UNSUPPORTED (this build, kernel or user cannot load BPF programs at all), ISO_ERR_SYSTEM (the kernel
- * refused this one); `diag` says what to do.
- * Owns: *loader, until l4_loader_close(). */
+ * Errors: ISO_ERR_UNSUPPORTED (this build, kernel or user cannot load BPF programs at all), ISO_ERR_SYSTEM
+ * (the kernel refused this one); `diag` says what to do. Owns: *loader, until l4_loader_close(). */
 iso_err l4_loader_open(const struct l4_spec *spec, struct l4_loader **loader,
                        struct iso_diag *diag) ISO_MUST_USE;
 /* Opens what another process pinned, for reading; ISO_ERR_NOT_FOUND when there is nothing. */

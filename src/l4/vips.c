@@ -57,7 +57,7 @@ static void set_reals(struct l4_spec *spec, const struct config *config, struct 
                                                .weight = node->state == CONFIG_NODE_UP ? node->weight : 0,
                                                .usable = node->state != CONFIG_NODE_DOWN,
                                                .gue = config->l4.encapsulation == CONFIG_L4_GUE,
-                                               .server_id = node->server_id};
+                                               .server_ids = {node->server_id}};
     }
 }
 

@@ -351,6 +351,10 @@ static void pings_of_vips_are_answered(void **state)
     want = frame_icmp(VIP6, CLIENT6, 129, 0, 0x00120034, "abcdefgh", 8);
     assert_memory_equal(out.b + 14, want.b + 14, want.n - 14);
     assert_memory_equal(out.b, in.b + 6, 6);
+    in =
+        frame_icmp(CLIENT, VIP, 8, 0, 0, "", 0); /* the answer is nothing but zeros: its sum must be 0xffff */
+    assert_int_equal(rig_run(&rig, &in, &out), XDP_TX_);
+    assert_int_equal(frame_u16(&out, 36), 0xffff);
 }
 
 /* The packet that a router complains about: from the VIP to the client. */

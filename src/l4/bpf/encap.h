@@ -23,12 +23,12 @@ L4_INLINE void l2_save(void *data, struct l4_l2 *l2)
     l2->tag[1] = ((__u32 *)data)[4];
 }
 
-/* Swaps the MACs, or puts the gateway in front; keeps the tags. The caller has checked 24 bytes: the verifier
- * does not carry a check at a variable offset over to fixed ones. */
-L4_INLINE void l2_restore(void *data, const struct l4_l2 *l2, __u32 l2_bytes, __u16 ethertype_be)
+/* Puts the gateway in front, or swaps the MACs, as for every answer of our own; keeps the tags. The caller
+ * has checked 24 bytes: the verifier does not carry a check at a variable offset over to fixed ones. */
+L4_INLINE void l2_restore(void *data, const struct l4_l2 *l2, __u32 l2_bytes, __u16 ethertype_be, int gateway)
 {
     __u32 *w = data;
-    if (l4_gateway_set) {
+    if (gateway) {
         w[0] = l4_gateway[0];
         w[1] = l4_gateway[1] | l2->mac[0] << 16;
     } else {
@@ -78,7 +78,7 @@ L4_INLINE int encap4(struct xdp_md *ctx, const struct l4_packet *p, const struct
     __u32 *w = l4_at(data, l4_l2(p));
     if ((void *)w + outer > end || data + 24 > end)
         return l4_drop(L4_DROP_TRUNCATED);
-    l2_restore(data, &l2, l4_l2(p), bpf_htons(ETH_P_IP));
+    l2_restore(data, &l2, l4_l2(p), bpf_htons(ETH_P_IP), l4_gateway_set);
 
     __u32 protocol = gue ? IPPROTO_UDP : p->family == L4_V6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
     __u32 source = gue ? l4_gue_source4 : l4_source4 | (hash & l4_source4_mask);
@@ -111,7 +111,7 @@ L4_INLINE int encap6(struct xdp_md *ctx, const struct l4_packet *p, const struct
     __u32 *w = l4_at(data, l4_l2(p));
     if ((void *)w + outer > end || data + 24 > end)
         return l4_drop(L4_DROP_TRUNCATED);
-    l2_restore(data, &l2, l4_l2(p), bpf_htons(ETH_P_IPV6));
+    l2_restore(data, &l2, l4_l2(p), bpf_htons(ETH_P_IPV6), l4_gateway_set);
 
     __u32 payload = p->ip_bytes + (gue ? sizeof(struct udphdr) : 0);
     __u32 protocol = gue ? IPPROTO_UDP : p->family == L4_V6 ? IPPROTO_IPV6 : IPPROTO_IPIP;

@@ -44,7 +44,7 @@ L4_INLINE void l2_swap(void *data, __u32 l2_bytes, __u16 ethertype_be)
 {
     struct l4_l2 l2;
     l2_save(data, &l2);
-    l2_restore(data, &l2, l2_bytes, ethertype_be);
+    l2_restore(data, &l2, l2_bytes, ethertype_be, 0);
 }
 
 L4_INLINE int icmp4_echo(struct xdp_md *ctx, struct iphdr *ip, struct icmp_header *icmp, __u32 l2_bytes)
@@ -60,7 +60,10 @@ L4_INLINE int icmp4_echo(struct xdp_md *ctx, struct iphdr *ip, struct icmp_heade
     ip->ttl = 64;
     ip->check = fold(sum);
     icmp->type = ICMP4_ECHO_REPLY;
-    icmp->checksum = fold((__u16)~icmp->checksum + (__u16)~bpf_htons(ICMP4_ECHO << 8));
+    /* The type alone changes, from 8 to 0. By this form of the sum an answer of nothing but zeros gets
+     * 0xffff, which receivers take, not 0, which they do not (RFC 1624 3). */
+    sum = icmp->checksum + bpf_htons(ICMP4_ECHO << 8);
+    icmp->checksum = (__u16)((sum & 0xffff) + (sum >> 16));
     l2_swap(data, l2_bytes, bpf_htons(ETH_P_IP));
     l4_count(L4_ECHO_REPLY);
     return XDP_TX;
@@ -180,7 +183,7 @@ __noinline int l4_icmp4_too_big(struct xdp_md *ctx, __u32 l2_bytes)
     struct iphdr *ip = l4_at(data, l2_bytes), *quoted = (void *)ip + extra;
     if ((void *)quoted + QUOTE4_BYTES > end || data + 24 > end)
         return l4_drop(L4_DROP_TRUNCATED);
-    l2_restore(data, &l2, l2_bytes, bpf_htons(ETH_P_IP));
+    l2_restore(data, &l2, l2_bytes, bpf_htons(ETH_P_IP), 0);
     struct icmp_header *icmp = (void *)(ip + 1);
     *ip = (struct iphdr){.version = 4,
                          .ihl = 5,
@@ -214,7 +217,7 @@ __noinline int l4_icmp6_too_big(struct xdp_md *ctx, __u32 l2_bytes)
     struct ipv6hdr *ip = l4_at(data, l2_bytes), *quoted = (void *)ip + extra;
     if ((void *)quoted + QUOTE6_BYTES > end || data + 24 > end)
         return l4_drop(L4_DROP_TRUNCATED);
-    l2_restore(data, &l2, l2_bytes, bpf_htons(ETH_P_IPV6));
+    l2_restore(data, &l2, l2_bytes, bpf_htons(ETH_P_IPV6), 0);
     struct icmp_header *icmp = (void *)(ip + 1);
     ip->version = 6;
     ip->priority = 0;
