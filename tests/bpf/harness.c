@@ -16,7 +16,7 @@ void rig_init(struct rig *rig)
     diag_init(&rig->diag);
     l4_node_defaults(&rig->spec.node);
     rig->spec.node.pin = (struct slice){0};
-    rig->spec.node.flow_entries = 1 << 12;
+    rig->spec.node.flow_entries = 1 << 15;
     rig->spec.node.max_packet = 1500;
     rig->spec.node.rings = 12;
     rig->spec.reals = arena_array(&rig->arena, struct l4_spec_real, ROOM);
