@@ -201,27 +201,21 @@ bool check_field_value(struct decoder *decoder, const struct doc_node *node, str
            refuse(decoder, node, "expected " EXPECT_VALUE);
 }
 
-static struct slice make_absolute(struct decoder *decoder, struct slice path)
-{
-    if (path.len == 0 || path.ptr[0] == '/' || !decoder->base_dir || !*decoder->base_dir)
-        return path;
-    return slice_str(arena_printf(decoder->arena, "%s/%.*s", decoder->base_dir, SLICE_ARG(path)));
-}
-
 bool check_log_file(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     if (slice_eq(*text, SLICE("off")) || slice_eq(*text, SLICE("stdout")))
         return true;
-    if (text->len == 0 || text->ptr[text->len - 1] == '/')
+    if (text->len == 0 || text->ptr[text->len - 1] == '/' || has_control(*text))
         return refuse(decoder, node, "expected \"off\", \"stdout\" or a file name");
-    *text = make_absolute(decoder, *text);
+    *text = decode_absolute(decoder, *text);
     return true;
 }
 
 bool check_unix_path(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
-    struct slice path = make_absolute(decoder, *text);
-    if (text->len == 0 || path.len > ENDPOINT_UNIX_MAX || text->ptr[text->len - 1] == '/')
+    struct slice path = decode_absolute(decoder, *text);
+    if (text->len == 0 || path.len > ENDPOINT_UNIX_MAX || text->ptr[text->len - 1] == '/' ||
+        has_control(*text))
         return refuse(decoder, node, "expected " EXPECT_UNIX);
     *text = path;
     return true;

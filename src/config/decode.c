@@ -7,6 +7,13 @@
 
 #include <stdio.h>
 
+struct slice decode_absolute(struct decoder *decoder, struct slice path)
+{
+    if (path.len == 0 || path.ptr[0] == '/' || !decoder->base_dir || !*decoder->base_dir)
+        return path;
+    return slice_str(arena_printf(decoder->arena, "%s/%.*s", decoder->base_dir, SLICE_ARG(path)));
+}
+
 /* A number with a unit behind it: the usual way to write a duration elsewhere. */
 static bool has_unit(const struct doc_node *node)
 {

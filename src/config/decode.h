@@ -27,6 +27,8 @@ void decode_config(struct doc *doc, const char *base_dir, struct config *config)
 /* Decodes one section into its holder; `node` NULL: defaults only. */
 void decode_section(struct decoder *decoder, const struct schema_section *section,
                     const struct doc_node *node, void *holder);
+/* A relative path made absolute by the folder of the document. Owns: the config's arena. */
+struct slice decode_absolute(struct decoder *decoder, struct slice path);
 /* "is the text "x", expected ...", by the key's type. */
 void decode_mismatch(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node);
 

@@ -6,8 +6,11 @@ bool endpoint_parse(struct slice text, struct config_endpoint *out, const char *
     struct config_endpoint endpoint = {.text = text};
     if (slice_starts(text, SLICE("unix:"))) {
         endpoint.unix_path = slice_of(text.ptr + 5, text.len - 5);
-        if (endpoint.unix_path.len == 0 || endpoint.unix_path.len > ENDPOINT_UNIX_MAX) {
-            *why = "a path of 1 to 107 bytes must follow unix:";
+        bool printable = true;
+        for (size_t i = 0; i < text.len; i++)
+            printable &= (unsigned char)text.ptr[i] >= 0x20 && text.ptr[i] != 0x7f;
+        if (endpoint.unix_path.len == 0 || endpoint.unix_path.len > ENDPOINT_UNIX_MAX || !printable) {
+            *why = "a path of 1 to 107 bytes without control characters must follow unix:";
             return false;
         }
         *out = endpoint;

@@ -257,20 +257,26 @@ const struct schema_type type_address = {decode_address, print_address, expect_a
 static void decode_endpoint(struct decoder *decoder, const struct schema_key *key,
                             const struct doc_node *node, void *holder)
 {
-    struct config_endpoint *endpoint = (struct config_endpoint *)((char *)holder + key->offset);
+    struct config_endpoint endpoint = {0};
     const char *why = NULL;
-    if (node->kind == DOC_STRING && slice_eq(node->text, SLICE("off"))) {
-        *endpoint = (struct config_endpoint){0};
-    } else if (node->kind != DOC_STRING) {
+    if (node->kind != DOC_STRING) {
         decode_mismatch(decoder, key, node);
-    } else if (!endpoint_parse(node->text, endpoint, &why)) {
+        return;
+    }
+    bool off = slice_eq(node->text, SLICE("off")), good = off || endpoint_parse(node->text, &endpoint, &why);
+    if (good && endpoint.unix_path.ptr) {
+        endpoint.unix_path = arena_slice(decoder->arena, decode_absolute(decoder, endpoint.unix_path));
+        good = endpoint.unix_path.len <= ENDPOINT_UNIX_MAX;
+        why = "the path is longer than 107 bytes when it is absolute";
+    }
+    if (!good) {
         doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, but %s", doc_describe(node, &decoder->doc->arena),
                   why);
-    } else {
-        if (endpoint->unix_path.ptr)
-            endpoint->unix_path = arena_slice(decoder->arena, endpoint->unix_path);
-        endpoint_name(endpoint, decoder->arena);
+        return;
     }
+    if (!off)
+        endpoint_name(&endpoint, decoder->arena);
+    *(struct config_endpoint *)((char *)holder + key->offset) = endpoint;
 }
 
 static void print_endpoint(const struct schema_key *key, const void *holder, struct text *out)

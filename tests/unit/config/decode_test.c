@@ -286,12 +286,26 @@ static void access_log_formats_are_compiled(void **state)
 static void relative_socket_paths_begin_at_the_file(void **state)
 {
     struct config *config =
-        load_good("load_balancers: [{name: l, listeners: [{unix: in.sock, default_target_group: g}]}]\n"
+        load_good("admin: {listen: \"unix:admin.sock\"}\n"
+                  "load_balancers: [{name: l, listeners: [{unix: in.sock, default_target_group: g}]}]\n"
                   "target_groups: [{name: g, targets: [{unix: /run/a.sock}, {unix: b.sock}]}]\n");
     assert_string_equal(config->load_balancers[0].listeners[0].endpoint.text.ptr, "unix:/etc/isobar/in.sock");
+    assert_string_equal(config->admin.text.ptr, "unix:/etc/isobar/admin.sock");
     assert_string_equal(config->target_groups[0].targets[0].endpoint.unix_path.ptr, "/run/a.sock");
     assert_string_equal(config->target_groups[0].targets[1].endpoint.text.ptr, "unix:/etc/isobar/b.sock");
     config_free(config);
+}
+
+/* They would otherwise write lines of their own into logs. */
+static void rejects_control_characters_in_file_names(void **state)
+{
+    expect_faults("access_log: {file: \"a\\nb\"}\n" SERVE,
+                  "f:1:20: /access_log/file: is the text \"a\\u000ab\", expected "
+                  "\"off\", \"stdout\" or a file name\n");
+    expect_faults(
+        "load_balancers: [{name: l, listeners: [{unix: \"a\\nb\", default_target_group: g}]}]\n" GROUP,
+        "f:1:47: /load_balancers/0/listeners/0/unix: is the text \"a\\u000ab\", expected the path of a unix "
+        "socket, at most 107 bytes\n");
 }
 
 static void the_number_of_faults_that_are_told_is_bounded(void **state)
@@ -331,6 +345,7 @@ int main(void)
         cmocka_unit_test(rejects_header_changes_that_would_break_the_framing),
         cmocka_unit_test(access_log_formats_are_compiled),
         cmocka_unit_test(relative_socket_paths_begin_at_the_file),
+        cmocka_unit_test(rejects_control_characters_in_file_names),
         cmocka_unit_test(the_number_of_faults_that_are_told_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

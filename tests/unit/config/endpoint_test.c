@@ -24,19 +24,10 @@ static void what_is_read_prints_the_same(void **state)
 
 static void rejects_what_is_no_endpoint(void **state)
 {
-    static const char *const bad[] = {"",
-                                      "80",
-                                      "127.0.0.1",
-                                      "127.0.0.1:",
-                                      "127.0.0.1:65536",
-                                      "::1:80",
-                                      "localhost:80",
-                                      "127.0.0.1:+80",
-                                      "[::1]",
-                                      "unix:",
-                                      "127.0.0.1:8 ",
-                                      "256.0.0.1:1",
-                                      "[127.0.0.1]:80"};
+    static const char *const bad[] = {
+        "",           "80",           "127.0.0.1",     "127.0.0.1:",    "127.0.0.1:65536",
+        "::1:80",     "localhost:80", "127.0.0.1:+80", "[::1]",         "unix:",
+        "unix:/a\nb", "127.0.0.1:8 ", "256.0.0.1:1",   "[127.0.0.1]:80"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct config_endpoint endpoint;
         const char *why = NULL;
