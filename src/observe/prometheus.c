@@ -4,9 +4,23 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Seconds as OpenMetrics wants a bound: a float even where it is whole. */
+static void print_bound(char *out, size_t cap, uint32_t us)
+{
+    if (us % 1000000 == 0)
+        snprintf(out, cap, "%u.0", us / 1000000);
+    else
+        snprintf(out, cap, "%.9g", us / 1e6);
+}
+
 void prom_begin(struct prom *prom, struct text *text, bool is_openmetrics)
 {
+    static const uint32_t bounds[] = HISTOGRAM_BOUNDS_US;
+    _Static_assert(iso_countof(bounds) == HISTOGRAM_BUCKETS - 1, "the last bucket is +Inf");
     *prom = (struct prom){.text = text, .is_openmetrics = is_openmetrics};
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS - 1; i++)
+        print_bound(prom->le[i], sizeof(prom->le[i]), bounds[i]);
+    strcpy(prom->le[HISTOGRAM_BUCKETS - 1], "+Inf");
 }
 
 void prom_end(struct prom *prom)
@@ -72,52 +86,55 @@ static void add_name(struct prom *prom, const char *suffix, const struct prom_la
         add_escaped(text, labels[i].value, false);
         text_add(text, SLICE("\""));
     }
-    if (le)
-        text_printf(text, "%sle=\"%s\"", n ? "," : "{", le);
+    if (le) {
+        text_add(text, n ? SLICE(",le=\"") : SLICE("{le=\""));
+        text_add(text, slice_str(le));
+        text_add(text, SLICE("\""));
+    }
     text_add(text, n || le ? SLICE("} ") : SLICE(" "));
+}
+
+/* By hand: a page has tens of thousands of these, and printf would read its format for each. */
+static void add_u64(struct text *text, uint64_t value)
+{
+    char digits[21], *at = digits + sizeof(digits);
+    *--at = '\n';
+    do
+        *--at = (char)('0' + value % 10);
+    while (value /= 10);
+    text_add(text, slice_of(at, (size_t)(digits + sizeof(digits) - at)));
 }
 
 void prom_u64(struct prom *prom, const struct prom_label *labels, uint32_t n, uint64_t value)
 {
     iso_assert(prom->type != PROM_HISTOGRAM);
     add_name(prom, prom->type == PROM_COUNTER ? "_total" : "", labels, n, NULL);
-    text_printf(prom->text, "%llu\n", (unsigned long long)value);
+    add_u64(prom->text, value);
 }
 
 void prom_double(struct prom *prom, const struct prom_label *labels, uint32_t n, double value)
 {
     iso_assert(prom->type != PROM_HISTOGRAM && isfinite(value));
     add_name(prom, prom->type == PROM_COUNTER ? "_total" : "", labels, n, NULL);
-    text_printf(prom->text, "%.17g\n", value);
-}
-
-/* Seconds as OpenMetrics wants a bound: a float even where it is whole. */
-static void print_bound(char *out, size_t cap, uint32_t us)
-{
-    if (us % 1000000 == 0)
-        snprintf(out, cap, "%u.0", us / 1000000);
+    if (value >= 0 && value < 1e15 && value == floor(value))
+        add_u64(prom->text, (uint64_t)value);
     else
-        snprintf(out, cap, "%.9g", us / 1e6);
+        text_printf(prom->text, "%.15g\n", value);
 }
 
 void prom_histogram(struct prom *prom, const struct prom_label *labels, uint32_t n,
                     const struct prom_histogram *histogram)
 {
-    static const uint32_t bounds[] = HISTOGRAM_BOUNDS_US;
-    _Static_assert(iso_countof(bounds) == HISTOGRAM_BUCKETS - 1, "the last bucket is +Inf");
     uint64_t count = 0;
     iso_assert(prom->type == PROM_HISTOGRAM);
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        char le[32] = "+Inf";
-        if (i < HISTOGRAM_BUCKETS - 1)
-            print_bound(le, sizeof(le), bounds[i]);
         count += histogram->buckets[i];
-        add_name(prom, "_bucket", labels, n, le);
-        text_printf(prom->text, "%llu\n", (unsigned long long)count);
+        add_name(prom, "_bucket", labels, n, prom->le[i]);
+        add_u64(prom->text, count);
     }
     add_name(prom, "_sum", labels, n, NULL);
     text_printf(prom->text, "%llu.%06u\n", (unsigned long long)(histogram->sum_us / 1000000),
                 (unsigned)(histogram->sum_us % 1000000));
     add_name(prom, "_count", labels, n, NULL);
-    text_printf(prom->text, "%llu\n", (unsigned long long)count);
+    add_u64(prom->text, count);
 }

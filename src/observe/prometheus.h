@@ -19,8 +19,9 @@ struct prom_label {
 struct prom {
     struct text *text; /* borrows; where the page grows */
     bool is_openmetrics;
-    enum prom_type type; /* of the open family */
-    const char *family;  /* borrows until the next one; without _total */
+    enum prom_type type;            /* of the open family */
+    const char *family;             /* borrows until the next one; without _total */
+    char le[HISTOGRAM_BUCKETS][24]; /* the bounds as they are printed */
 };
 
 /* Sums over workers, as plain numbers. */
