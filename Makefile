@@ -1,8 +1,9 @@
 # Thin: every target is a call of Meson or of one script. `./run` and `./test` install what is missing first.
 BUILD ?= build
 PYTHON := /usr/bin/python3
-# The sanitized builds; the second compiler gets its turn with ThreadSanitizer.
-ASAN_SETUP := -Dbuildtype=debug -Doptimization=1 -Db_sanitize=address,undefined
+# The sanitized builds; the second compiler gets its turn with ThreadSanitizer. gcc 12 warns wrongly about code that
+# -fsanitize=undefined changed, so warnings are no errors there.
+ASAN_SETUP := -Dbuildtype=debug -Doptimization=1 -Db_sanitize=address,undefined -Dwerror=false
 TSAN_SETUP := -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread -Db_lundef=false
 
 all: $(BUILD)/build.ninja

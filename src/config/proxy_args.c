@@ -199,10 +199,15 @@ static bool is_known(const struct ip_addr *addrs, uint32_t n, const struct ip_ad
 }
 
 /* A name with both kinds of addresses nearly always has the same servers behind both, so one kind is taken;
- * and a server started by hand on "localhost" more often listens on 127.0.0.1. */
+ * and a server started by hand on "localhost" more often listens on 127.0.0.1. That name is never asked for
+ * (RFC 6761 6.3): small systems have no /etc/hosts. */
 static void add_resolved(struct doc *doc, struct doc_node *targets, const struct target_arg *target,
                          const char *where)
 {
+    if (slice_caseeq(target->host, SLICE("localhost"))) {
+        add_target(doc, targets, target, SLICE("127.0.0.1"), where);
+        return;
+    }
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
     struct addrinfo *found = NULL;
     const char *host = arena_slice(&doc->arena, target->host).ptr;

@@ -130,7 +130,7 @@ def test_a_full_queue_is_503_at_once(stand):
 
 
 def test_a_client_that_leaves_the_queue_leaves_nothing_behind(stand):
-    proxy, holder, release = held(stand, pending=5, pending_ms=20000)
+    proxy, holder, release = held(stand, pending=5, pending_ms=60000)
     waiting = stand.client()
     waiting.request(target="/waits")
     assert wait_until(lambda: proxy.metrics().total("target_group_pending") == 1)

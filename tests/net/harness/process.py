@@ -16,6 +16,13 @@ REPORTS = re.compile(r"ERROR: AddressSanitizer|ERROR: LeakSanitizer|runtime erro
                      r"assertion failed|Sanitizer:DEADLYSIGNAL")
 
 
+def is_sanitized():
+    """Was isobar built with a sanitizer? Its memory is then the sanitizer's, not its own."""
+    with open(ISOBAR, "rb") as binary:
+        data = binary.read()
+    return b"__asan_init" in data or b"__tsan_init" in data
+
+
 def wait_until(condition, timeout_s=20, every_s=0.02):
     """Polls until `condition()` is true and returns its value; the last (false) value after `timeout_s`."""
     end = time.monotonic() + timeout_s
