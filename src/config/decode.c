@@ -43,6 +43,12 @@ void decode_mismatch(struct decoder *decoder, const struct schema_key *key, cons
     text_fini(&expected);
 }
 
+static void list_keys(const struct schema_section *section, struct text *out)
+{
+    for (const struct schema_key *key = section->keys; key->name; key++)
+        text_printf(out, "%s%s", key == section->keys ? "" : ", ", key->name);
+}
+
 /* Words that other balancers use for what has another name here. */
 static const struct {
     const char *theirs, *ours;
@@ -112,12 +118,6 @@ static const char *translate(struct slice name)
         if (strcmp(best.name, synonyms[i].theirs) == 0)
             return synonyms[i].ours;
     return NULL;
-}
-
-static void list_keys(const struct schema_section *section, struct text *out)
-{
-    for (const struct schema_key *key = section->keys; key->name; key++)
-        text_printf(out, "%s%s", key == section->keys ? "" : ", ", key->name);
 }
 
 /* In order: a key of this section that looks alike, the same word elsewhere, another balancer's word, a word
@@ -215,12 +215,22 @@ static void decode_key(struct decoder *decoder, const struct schema_key *key, co
         doc_fault(decoder->doc, DIAG_ERROR, map, "has no \"%s\": %s", key->name, key->doc);
 }
 
+static void report_no_map(struct decoder *decoder, const struct schema_section *section,
+                          const struct doc_node *node)
+{
+    struct text keys;
+    text_init(&keys);
+    list_keys(section, &keys);
+    doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, expected %s: a map (keys: %.*s)",
+              doc_describe(node, &decoder->doc->arena), section->item, SLICE_ARG(text_slice(&keys)));
+    text_fini(&keys);
+}
+
 void decode_section(struct decoder *decoder, const struct schema_section *section,
                     const struct doc_node *node, void *holder)
 {
     if (node && node->kind != DOC_MAP) {
-        doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, expected %s: a map",
-                  doc_describe(node, &decoder->doc->arena), section->item);
+        report_no_map(decoder, section, node);
         node = NULL;
     }
     for (const struct schema_key *key = section->keys; key->name; key++)

@@ -235,8 +235,20 @@ const struct schema_type type_choice = {decode_choice, print_choice, expect_choi
 static void decode_address(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node,
                            void *holder)
 {
-    if (node->kind != DOC_STRING || !ip_parse(node->text, (struct ip_addr *)((char *)holder + key->offset)))
-        decode_mismatch(decoder, key, node);
+    struct config_endpoint endpoint;
+    const char *why;
+    if (node->kind == DOC_STRING && ip_parse(node->text, (struct ip_addr *)((char *)holder + key->offset)))
+        return;
+    const char *hint = "";
+    if (node->kind == DOC_STRING && endpoint_parse(node->text, &endpoint, &why))
+        hint = "; a port has a key of its own";
+    else if (node->kind == DOC_STRING && slice_find(node->text, '/') < node->text.len)
+        hint = " without a prefix length";
+    else if (node->kind == DOC_STRING && node->text.len &&
+             ascii_lower(node->text.ptr[node->text.len - 1]) >= 'a')
+        hint = "; names are not resolved";
+    doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, expected an IPv4 or IPv6 address%s",
+              doc_describe(node, &decoder->doc->arena), hint);
 }
 
 static void print_address(const struct schema_key *key, const void *holder, struct text *out)

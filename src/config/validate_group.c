@@ -52,7 +52,7 @@ static void check_targets(struct validator *v, struct config_target_group *group
     }
     if (doc_faults(v->doc) == 0 && (!list || list->n == 0))
         validate_warning(v, validate_at(node, "targets"), "has no targets: requests are answered with 503");
-    else if (group->n_targets && working == 0)
+    else if (doc_faults(v->doc) == 0 && working == 0)
         validate_warning(v, list,
                          "none takes new work: %u with weight 0, %u disabled; requests are answered with 503",
                          weightless, disabled);

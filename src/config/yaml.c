@@ -16,7 +16,7 @@ struct reader {
     uint32_t documents;
 };
 
-static const char quote_hint[] = "a value that begins with * or & must stand in quotes";
+#define QUOTE_HINT "a value that begins with * or & must stand in quotes"
 
 /* libyaml counts from 0. */
 static void broken_at(struct reader *reader, yaml_mark_t mark, const char *message)
@@ -24,17 +24,28 @@ static void broken_at(struct reader *reader, yaml_mark_t mark, const char *messa
     doc_broken(reader->doc, mark.line + 1, mark.column + 1, "%s", message);
 }
 
+/* What people usually did, by the words of libyaml's message. */
+static const struct {
+    const char *words, *hint;
+} syntax_hints[] = {
+    {"alias", QUOTE_HINT},
+    {"anchor", QUOTE_HINT},
+    {"cannot start any token", "a value that begins with @, `, % or a tab must stand in quotes"},
+    {"mapping values are not allowed",
+     "a text that contains \": \" must stand in quotes, and a key is indented as its neighbours are"},
+    {"expected node content", "a value that begins with : or , must stand in quotes"},
+    {"did not find expected key", "the keys of one map begin in the same column"},
+};
+
 static void report_syntax(struct reader *reader)
 {
     yaml_parser_t *p = &reader->parser;
     const char *problem = p->problem ? p->problem : "cannot be read";
     const char *context = p->context ? p->context : "";
-    const char *hint = strstr(context, "alias") || strstr(context, "anchor") ? quote_hint : NULL;
-    if (strstr(problem, "cannot start any token"))
-        hint = "a value that begins with @, `, % or a tab must stand in quotes";
-    if (strstr(problem, "mapping values are not allowed"))
-        hint =
-            "a text that contains \": \" must stand in quotes, and a key is indented as its neighbours are";
+    const char *hint = NULL;
+    for (size_t i = 0; i < iso_countof(syntax_hints) && !hint; i++)
+        if (strstr(problem, syntax_hints[i].words) || strstr(context, syntax_hints[i].words))
+            hint = syntax_hints[i].hint;
     if (p->context && p->context_mark.line != p->problem_mark.line)
         doc_broken(reader->doc, p->problem_mark.line + 1, p->problem_mark.column + 1,
                    "is not valid YAML: %s (%s that begins on line %zu)%s%s", problem, context,
@@ -121,7 +132,7 @@ static void read_event(struct reader *reader, const yaml_event_t *event)
     }
     if (anchor || event->type == YAML_ALIAS_EVENT) {
         doc_broken(reader->doc, event->start_mark.line + 1, event->start_mark.column + 1,
-                   "anchors and aliases are not read; %s", quote_hint);
+                   "anchors and aliases are not read; %s", QUOTE_HINT);
         return;
     }
     if (tag) {

@@ -2,6 +2,8 @@
 /* What single values may be, and the messages about those that may not. */
 #include "faults.h"
 
+#include <stdio.h>
+
 /* Behind these a text is a whole configuration without faults of its own. */
 #define GROUP "target_groups: [{name: g, targets: [{ip: 10.0.0.1, port: 80}]}]\n"
 #define SERVE "load_balancers: [{name: l, listeners: [{port: 80, default_target_group: g}]}]\n" GROUP
@@ -35,8 +37,32 @@ static void keys_in_the_wrong_section_are_told_where_they_belong_C125(void **sta
 
 static void keys_like_nothing_get_the_list(void **state)
 {
-    expect_faults("admin: {zzzzzz: 1}\n" SERVE,
-                  "f:1:9: /admin/zzzzzz: is not a key of an admin section, expected one of listen\n");
+    expect_faults(
+        "access_log: {zzzzzz: 1}\n" SERVE,
+        "f:1:14: /access_log/zzzzzz: is not a key of an access log, expected one of file, format\n");
+}
+
+static void addresses_that_are_none_are_explained(void **state)
+{
+#define IP(text)                                                                                             \
+    "load_balancers: [{name: l, listeners: [{port: 80, default_target_group: g}]}]\n"                        \
+    "target_groups: [{name: g, targets: [{ip: \"" text "\", port: 80}]}]\n"
+    const char *where = "f:2:42: /target_groups/0/targets/0/ip: is the text ";
+    static const struct {
+        const char *yaml, *said;
+    } cases[] = {
+        {IP("10.0.0.1:80"),
+         "\"10.0.0.1:80\", expected an IPv4 or IPv6 address; a port has a key of its own\n"},
+        {IP("app.internal"), "\"app.internal\", expected an IPv4 or IPv6 address; names are not resolved\n"},
+        {IP("10.0.0.1/8"), "\"10.0.0.1/8\", expected an IPv4 or IPv6 address without a prefix length\n"},
+        {IP("10.0.0"), "\"10.0.0\", expected an IPv4 or IPv6 address\n"},
+    };
+    for (size_t i = 0; i < iso_countof(cases); i++) {
+        char expected[200];
+        snprintf(expected, sizeof(expected), "%s%s", where, cases[i].said);
+        expect_faults(cases[i].yaml, expected);
+    }
+#undef IP
 }
 
 static void units_in_values_are_explained_C125(void **state)
@@ -54,18 +80,23 @@ static void units_in_values_are_explained_C125(void **state)
 
 static void wrong_kinds_say_what_was_found(void **state)
 {
-    expect_faults("workers: [1]\nvia: yes\nadmin: 3\naccess_log: {file: , format: {a: b}}\n" SERVE,
-                  "f:1:10: /workers: is a list, expected a whole number from 0 to 1024\n"
-                  "f:2:6: /via: is the text \"yes\", expected true or false\n"
-                  "f:3:8: /admin: is the number 3, expected an admin section: a map\n"
-                  "f:4:20: /access_log/file: is empty, expected \"off\", \"stdout\" or a file name\n"
-                  "f:4:30: /access_log/format: is a map, expected json, common, combined or a text with "
+    expect_faults(
+        "workers: [1]\nvia: yes\naccess_log: 3\n" SERVE,
+        "f:1:10: /workers: is a list, expected a whole number from 0 to 1024\n"
+        "f:2:6: /via: is the text \"yes\", expected true or false\n"
+        "f:3:13: /access_log: is the number 3, expected an access log: a map (keys: file, format)\n");
+    expect_faults("access_log: {file: , format: {a: b}}\n" SERVE,
+                  "f:1:20: /access_log/file: is empty, expected \"off\", \"stdout\" or a file name\n"
+                  "f:1:30: /access_log/format: is a map, expected json, common, combined or a text with "
                   "fields in braces "
                   "such as \"{client} {status}\"\n");
-    expect_faults("[]", "f:1:1: is an empty list, expected a configuration: a map\n");
     expect_faults("load_balancers: {name: l}\n",
                   "f:1:17: /load_balancers: is a map, expected a list, each item a load "
                   "balancer: a map\n");
+    struct text faults = faults_of("f", SLICE("[]"));
+    assert_non_null(
+        strstr(faults.data, "f:1:1: is an empty list, expected a configuration: a map (keys: admin, "));
+    text_fini(&faults);
 }
 
 static void an_empty_document_is_a_fault(void **state)
@@ -330,6 +361,7 @@ int main(void)
         cmocka_unit_test(misspelt_keys_get_a_suggestion_C125),
         cmocka_unit_test(keys_in_the_wrong_section_are_told_where_they_belong_C125),
         cmocka_unit_test(keys_like_nothing_get_the_list),
+        cmocka_unit_test(addresses_that_are_none_are_explained),
         cmocka_unit_test(units_in_values_are_explained_C125),
         cmocka_unit_test(wrong_kinds_say_what_was_found),
         cmocka_unit_test(an_empty_document_is_a_fault),

@@ -45,6 +45,12 @@ static void syntax_errors_have_a_place_and_a_hint(void **state)
     expect("a:\n\tb: c\n", "2:1: is not valid YAML: found character that cannot start any token (while "
                            "scanning for the next token); a "
                            "value that begins with @, `, % or a tab must stand in quotes");
+    expect("{ listen: :80 }\n",
+           "1:11: is not valid YAML: did not find expected node content (while parsing a flow node); a "
+           "value that begins with : or , must stand in quotes");
+    expect("a:\n  b: 1\n c: 2\n",
+           "3:2: is not valid YAML: did not find expected key (while parsing a block mapping that "
+           "begins on line 1); the keys of one map begin in the same column");
     expect("host: *.example\n", "1:8: is not valid YAML: did not find expected alphabetic or numeric "
                                 "character (while scanning an alias); a "
                                 "value that begins with * or & must stand in quotes");
