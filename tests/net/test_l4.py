@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packet tier with real TCP and UDP across an ECMP router: client -> router -> XDP_TX -> decapsulation -> server ->
 direct return. The network is built once; every test leaves it with both lbs and p1, p2 in service."""
+import http.client
 import socket
+import sys
 import threading
 import time
 
@@ -182,7 +184,7 @@ class Load:
 
 def test_replacing_the_program_under_load_loses_nothing(net):
     load = Load(net)
-    for n in range(25):
+    for n in range(50):
         for lb in LBS:
             # Another max_packet is another program: the link gets it in one step.
             net.reload_lb(lb, extra=f"  max_packet: {1500 + n % 2}\n")
@@ -231,6 +233,59 @@ def test_a_syn_flood_costs_established_flows_nothing(net):
         print(f"{n} SYNs beside 100 flows")
     finally:
         close(some)
+
+
+def test_isobar_itself_serves_http_behind_the_packet_tier(net):
+    """The whole system: L4 node, then `isobar proxy` on the VIP of each proxy, which answers the client directly."""
+    vips = f"    - {{ address: [{VIP4}, '{VIP6}'], port: 8081 }}\n"
+    for lb in LBS:
+        net.reload_lb(lb, vips=vips)
+    for host in ("p1", "p2"):
+        backend = ("import http.server as h\n"
+                   "class H(h.BaseHTTPRequestHandler):\n"
+                   "    protocol_version = 'HTTP/1.1'\n"
+                   "    def do_GET(self):\n"
+                   f"        body = b'{host} ' + self.path.encode()\n"
+                   "        self.send_response(200)\n"
+                   "        self.send_header('Content-Length', str(len(body)))\n"
+                   "        self.end_headers()\n"
+                   "        self.wfile.write(body)\n"
+                   "    def log_message(self, *args):\n"
+                   "        pass\n"
+                   "h.ThreadingHTTPServer(('127.0.0.1', 9000), H).serve_forever()\n")
+        with open(f"{net.folder}/{host}-http.log", "ab") as log:
+            net.processes[f"{host}-web"] = net.popen(host, [sys.executable, "-c", backend], stdout=log, stderr=log)
+            net.processes[f"{host}-isobar"] = net.popen(
+                host, [_isobar(), "proxy", "--listen", f"{VIP4}:8081", "--to", "127.0.0.1:9000"], stdout=log, stderr=log)
+    seen = set()
+    connections = []
+    until = time.monotonic() + 20
+    while len(connections) < 12:
+        with net.inside("client"):
+            connection = http.client.HTTPConnection(VIP4, 8081, timeout=5)
+            try:
+                connection.connect()
+            except OSError:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+                continue
+        connections.append(connection)
+    for round_ in range(5):  # keep-alive: each connection stays with its proxy
+        for n, connection in enumerate(connections):
+            connection.request("GET", f"/{n}/{round_}")
+            answer = connection.getresponse()
+            body = answer.read().decode()
+            while answer.status == 503 and round_ == 0 and time.monotonic() < until:  # the backend still starts
+                time.sleep(0.1)
+                connection.request("GET", f"/{n}/{round_}")
+                answer = connection.getresponse()
+                body = answer.read().decode()
+            assert answer.status == 200 and body.split()[1] == f"/{n}/{round_}", (answer.status, body)
+            seen.add((n, body.split()[0]))
+    assert len(seen) == len(connections)
+    assert {host for _, host in seen} == {"p1", "p2"}
+    for connection in connections:
+        connection.close()
 
 
 def test_leaving_detaches_and_removes_everything(net):
