@@ -38,7 +38,7 @@ struct process {
     struct health *health;    /* owns */
     struct control *control;  /* owns */
     struct control_view view;
-    struct loop_timer reap_timer, join_timer;
+    struct loop_timer reap_timer, join_timer, lame_duck_timer;
 };
 
 void process_print_diag(const struct iso_diag *diag)
@@ -323,21 +323,43 @@ static void on_join(struct loop *loop, struct loop_timer *timer)
         loop_timer_set(loop, timer, loop->now_ns + JOIN_POLL_MS * NS_PER_MS);
 }
 
+static void stop_workers(struct process *process, uint32_t within_ms)
+{
+    struct loop *loop = control_loop(process->control);
+    for (uint32_t w = 0; w < process->n_workers; w++)
+        worker_stop(process->workers[w], within_ms);
+    loop_timer_set(loop, &process->join_timer, loop->now_ns);
+}
+
+static void on_lame_duck_over(struct loop *loop, struct loop_timer *timer)
+{
+    struct process *process = container_of(timer, struct process, lame_duck_timer);
+    uint32_t within_ms = process->current->config->shutdown_ms;
+    log_notice("no more connections; requests in flight have %u s", within_ms / 1000);
+    stop_workers(process, within_ms);
+}
+
+/* Once: the health pages say so, answers end their connections, and after lame_duck_s nothing new is taken
+ * (E3). Twice: at once. */
 static void on_shutdown(void *owner)
 {
     struct process *process = owner;
     struct loop *loop = control_loop(process->control);
-    uint32_t within_ms = process->current->config->shutdown_ms;
     if (process->view.is_shutting_down) {
         log_notice("asked again: what is in flight is cut");
-        within_ms = 0;
-    } else {
-        log_notice("shutting down: requests in flight have %u s", within_ms / 1000);
+        loop_timer_clear(&process->lame_duck_timer);
+        stop_workers(process, 0);
+        return;
     }
+    uint32_t lame_duck_ms = process->current->config->lame_duck_ms;
+    log_notice("shutting down%s", lame_duck_ms ? ": serving on for lame_duck_s" : "");
     process->view.is_shutting_down = true;
     for (uint32_t w = 0; w < process->n_workers; w++)
-        worker_stop(process->workers[w], within_ms);
-    loop_timer_set(loop, &process->join_timer, loop->now_ns);
+        worker_wind_down(process->workers[w]);
+    if (lame_duck_ms)
+        loop_timer_set(loop, &process->lame_duck_timer, loop->now_ns + lame_duck_ms * NS_PER_MS);
+    else
+        on_lame_duck_over(loop, &process->lame_duck_timer);
 }
 
 /* ---- start and end ---- */
@@ -446,6 +468,7 @@ int process_run(const struct process_source *source)
     struct iso_diag diag;
     loop_timer_init(&process.reap_timer, on_reap);
     loop_timer_init(&process.join_timer, on_join);
+    loop_timer_init(&process.lame_duck_timer, on_lame_duck_over);
     diag_init(&diag);
     raise_descriptor_limit();
     iso_err err = source->load(source->source, &config, &diag);

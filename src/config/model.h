@@ -191,6 +191,7 @@ struct config_target_group {
         uint32_t pending;     /* requests of a group that may wait for a connection, over all workers */
         uint32_t pending_ms;
     } limits;
+    uint32_t deregistration_delay_ms; /* key deregistration_delay_s */
     struct config_target *targets;
     uint32_t n_targets;
 };
@@ -201,7 +202,9 @@ struct config {
     uint32_t workers;             /* 0: one per CPU */
     struct ip_prefix *trusted_proxies;
     uint32_t n_trusted_proxies;
-    bool via;             /* adds Via: off by default */
+    bool via; /* adds Via: off by default */
+    uint32_t
+        lame_duck_ms; /* key lame_duck_s: serving on after SIGTERM, so that others notice and go elsewhere */
     uint32_t shutdown_ms; /* key shutdown_s: how long SIGTERM waits for requests in flight */
     struct config_access_log access_log;
     struct config_load_balancer *load_balancers;

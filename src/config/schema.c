@@ -37,6 +37,9 @@ static const struct schema_key config_keys[] = {
         "others are replaced"),
     FLAG("via", via, "false", "adds a Via field"),
     SECONDS("shutdown_s", shutdown_ms, 0, HOUR_MS, "30", "that SIGTERM waits for requests in flight"),
+    SECONDS("lame_duck_s", lame_duck_ms, 0, HOUR_MS, "0",
+            "that SIGTERM goes on serving, with /healthz at 503 and Connection: close on answers, before it "
+            "stops"),
     SECTION("access_log", access_log, access_log_section, "one line for each request"),
     ITEMS("load_balancers", load_balancers, n_load_balancers, schema_load_balancer, "where clients arrive"),
     ITEMS("target_groups", target_groups, n_target_groups, schema_target_group, "where requests go"),

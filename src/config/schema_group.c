@@ -119,6 +119,9 @@ static const struct schema_key target_group_keys[] = {
     SECTION("health_check", health_check, health_check_section, "how targets are checked"),
     GROUPING("retry", retry_section, "trying a request again that failed"),
     GROUPING("timeouts", group_timeouts, "how long targets may take"),
+    SECONDS(
+        "deregistration_delay_s", deregistration_delay_ms, 0, HOUR_MS, "300",
+        "that requests and tunnels of a target that was removed or disabled may go on; then they are cut"),
     GROUPING("limits", group_limits, "what targets are given at most"),
     ITEMS("targets", targets, n_targets, target_section, "the servers"),
     END};

@@ -52,6 +52,8 @@ static void note_fields(struct exchange *x, struct http_message *msg, bool log)
         struct http_field *field = &msg->fields[i];
         if (field->id == HTTP_FIELD_ACCEPT)
             x->wants_json = h1_prefers_json(http_field_value(field));
+        else if (field->id == HTTP_FIELD_UPGRADE)
+            x->is_websocket = slice_caseeq(http_field_value(field), SLICE("websocket"));
         else if (log && field->id == HTTP_FIELD_USER_AGENT)
             x->log_user_agent = keep_text(x->head, http_field_value(field));
         else if (log && field->id == HTTP_FIELD_REFERER)
@@ -112,6 +114,7 @@ static struct exchange *make(struct client *client, const struct http_message *m
         return NULL;
     }
     list_init(&x->pending);
+    list_init(&x->draining);
     loop_later_init(&x->resume, on_resume);
     transfer_init(&x->request, msg, msg->framing == HTTP_BODY_CHUNKED, true);
     /* A listener that is leaving still begins exchanges under its last snapshot. */
@@ -128,7 +131,7 @@ static void answer(struct exchange *x, struct h1_answer *how)
     struct worker *worker = x->worker;
     char *out = worker->scratch;
     /* A client that waits for 100 may send its body or not: what follows cannot be told apart. */
-    if (!x->keep_alive || (x->expects_continue && !x->request.is_done) || worker->is_stopping)
+    if (!x->keep_alive || (x->expects_continue && !x->request.is_done) || worker->says_close)
         client->close_after = true;
     how->head = x->method == HTTP_HEAD;
     how->client_minor = x->client_minor;
@@ -234,7 +237,7 @@ void exchange_drop_upstream(struct exchange *x, bool reuse)
         reuse = waiting == 0 && upstream->backend->workers[worker->index].n_idle < idle_cap;
     reuse = reuse && !upstream->conn.out && !upstream->in;
     if (reuse && x->snapshot != worker->snapshot)
-        reuse = snapshot_has_backend(worker->snapshot, upstream->backend);
+        reuse = snapshot_serves_backend(worker->snapshot, upstream->backend);
     if (reuse && !worker->is_stopping)
         pool_give(&worker->pool, &x->upstream, group->config->timeouts.idle_ms);
     else
@@ -289,11 +292,14 @@ void exchange_account(struct exchange *x)
     x->is_accounted = true;
     uint64_t duration_us = (x->worker->loop.now_ns - x->begun_ns) / NS_PER_US;
     bool is_aborted = x->end == END_CLIENT_ABORT || x->end == END_CLIENT_ABORT_BODY ||
-                      x->end == END_SHUTDOWN || x->end == END_TRUNCATED || x->end == END_TRUNCATED_TIMEOUT ||
-                      x->end == END_CLIENT_READS_SLOWLY;
+                      x->end == END_SHUTDOWN || x->end == END_TRUNCATED ||
+                      (x->end == END_DRAINED && x->answer_begun && !x->is_tunnel) ||
+                      x->end == END_TRUNCATED_TIMEOUT || x->end == END_CLIENT_READS_SLOWLY;
     count_status(&listener->requests_1xx, is_aborted ? 0 : x->status, &listener->requests_aborted);
     histogram_add(&listener->latency, duration_us);
     gauge_add(&listener->active_requests, -1);
+    if (x->is_tunnel)
+        gauge_add(&listener->active_tunnels, -1);
     if (x->snapshot->log)
         log_line_for(x, duration_us);
 }
@@ -345,6 +351,7 @@ void exchange_release(struct exchange *x)
     transfer_fini(&x->request, &worker->bufs);
     transfer_fini(&x->response, &worker->bufs);
     response_drop_pipe(x);
+    list_remove(&x->draining);
     buf_give(&worker->bufs, &x->unsent);
     buf_give(&worker->bufs, &x->head);
     loop_cancel_later(&x->resume);

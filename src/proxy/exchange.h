@@ -5,12 +5,14 @@
  *
  *   exchange.c  begin, answer, end, account       select.c   which target
  *   forward.c   attempts, retries, waiting        request.c  the request's body to the target
- *   response.c  the answer to the client          tunnel.c   what follows a 101 */
+ *   response.c  the answer to the client          tunnel.c   what follows a 101
+ *   drain.c     what a target that leaves still does */
 #ifndef ISOBAR_PROXY_EXCHANGE_H
 #define ISOBAR_PROXY_EXCHANGE_H
 
 #include "proxy/client.h"
 #include "proxy/transfer.h"
+#include "proxy/websocket.h"
 
 enum exchange_end {
 #define END(id, status, word, text) END_##id,
@@ -62,7 +64,10 @@ struct exchange {
     bool answer_done;
     bool discard; /* the rest of the request's body goes nowhere */
     bool is_tunnel;
-    bool is_pending; /* waits in worker->pending */
+    bool is_websocket;
+    bool is_going_away;            /* close frames are sent as soon as they may be */
+    bool client_told, target_told; /* our close frame went there: nothing may follow it */
+    bool is_pending;               /* waits in worker->pending */
     bool upstream_reusable;
     bool reused_retry; /* the one free retry after a stale pooled connection is spent */
     bool wants_fresh;  /* the next attempt opens a new connection */
@@ -75,7 +80,10 @@ struct exchange {
     struct pipe_pair pipe; /* while spliced */
     uint32_t in_pipe;
 
-    struct list pending; /* in worker->pending while it waits for a connection */
+    uint64_t drain_due_ns;                       /* 0: its target is not leaving */
+    struct list draining;                        /* in worker->draining */
+    struct websocket_track to_client, to_target; /* of a WebSocket tunnel */
+    struct list pending;                         /* in worker->pending while it waits for a connection */
     uint64_t pending_until_ns;
     struct loop_later resume;
 
@@ -153,6 +161,15 @@ void response_drop_pipe(struct exchange *x);
 void tunnel_start(struct exchange *x, struct slice from_upstream);
 void tunnel_pump(struct exchange *x);
 void tunnel_due(struct exchange *x);
+
+/* A WebSocket tunnel that will be cut says so: a close frame (1001) to each side, between two frames. */
+void tunnel_say_going_away(struct exchange *x);
+
+void drain_init(struct worker *worker);
+/* A snapshot was adopted: exchanges on targets that it does not serve get a deadline. */
+void drain_begin(struct worker *worker);
+/* Every tunnel gets a deadline: the worker ends. */
+void drain_tunnels(struct worker *worker, uint64_t due_ns);
 
 unsigned exchange_end_status(enum exchange_end end);
 const char *exchange_end_word(enum exchange_end end);

@@ -203,7 +203,7 @@ static void decide_delivery(struct exchange *x, struct http_message *msg)
     transfer_init(&x->response, msg, emit_chunked, x->te_trailers);
     if (is_open_ended)
         msg->framing = emit_chunked ? HTTP_BODY_CHUNKED : HTTP_BODY_UNTIL_CLOSE;
-    if (!x->keep_alive || x->worker->is_stopping || client->listener->holds ||
+    if (!x->keep_alive || x->worker->says_close || client->listener->holds ||
         msg->framing == HTTP_BODY_UNTIL_CLOSE || (x->expects_continue && !x->request.is_done))
         client->close_after = true;
 }

@@ -136,6 +136,15 @@ bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend 
     return false;
 }
 
+bool snapshot_serves_backend(const struct snapshot *snapshot, const struct backend *backend)
+{
+    for (uint32_t g = 0; g < snapshot->n_groups; g++)
+        for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
+            if (snapshot->groups[g].targets[t] == backend)
+                return snapshot->groups[g].config->targets[t].enabled;
+    return false;
+}
+
 void snapshot_free(struct snapshot *snapshot, struct registry *registry)
 {
     iso_assert(atomic_load_explicit(&snapshot->refs, memory_order_acquire) == 0);

@@ -94,6 +94,8 @@ static inline void snapshot_unref(struct snapshot *snapshot)
 
 /* Is the backend one of its targets? */
 bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend);
+/* And enabled: neither removed nor disabled, so not draining? */
+bool snapshot_serves_backend(const struct snapshot *snapshot, const struct backend *backend);
 
 /* Threads: control; refs must be 0. */
 void snapshot_free(struct snapshot *snapshot, struct registry *registry);

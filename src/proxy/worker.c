@@ -19,7 +19,7 @@ static void retire_backends(struct worker *worker, const struct snapshot *old, c
     for (uint32_t g = 0; g < old->n_groups; g++)
         for (uint32_t t = 0; t < old->groups[g].n_targets; t++) {
             struct backend *backend = old->groups[g].targets[t];
-            if (!now || !snapshot_has_backend(now, backend))
+            if (!now || !snapshot_serves_backend(now, backend))
                 pool_retire(&worker->pool, backend);
         }
 }
@@ -35,6 +35,7 @@ static void adopt(struct worker *worker)
         accept_adopt(worker);
     if (old) {
         retire_backends(worker, old, now);
+        drain_begin(worker);
         if (old->workers[worker->index].uses == 0)
             snapshot_unref(old);
     }
@@ -79,10 +80,23 @@ static void cut_everything(struct loop *loop, struct loop_timer *timer)
     loop_stop(loop);
 }
 
+static void on_wind_down(struct loop *loop, void *arg)
+{
+    struct worker *worker = arg;
+    worker->says_close = true;
+}
+
+void worker_wind_down(struct worker *worker)
+{
+    loop_post(&worker->loop, &worker->wind_down_call);
+}
+
 static void on_stop(struct loop *loop, void *arg)
 {
     struct worker *worker = arg;
-    worker->is_stopping = true;
+    atomic_store_explicit(&worker->stop_queued, false, memory_order_release);
+    uint64_t until_ns = loop->now_ns + atomic_load_explicit(&worker->stop_within_ns, memory_order_relaxed);
+    worker->is_stopping = worker->says_close = true;
     accept_stop(worker);
     list_for_each_safe (l, next_listener, &worker->listeners) {
         struct worker_listener *listener = container_of(l, struct worker_listener, node);
@@ -94,15 +108,17 @@ static void on_stop(struct loop *loop, void *arg)
                 client->close_after = true;
         }
     }
-    loop_timer_set(loop, &worker->stop_timer, loop->now_ns + worker->stop_within_ns);
+    loop_timer_set(loop, &worker->stop_timer, until_ns);
+    drain_tunnels(worker, until_ns);
     if (worker->n_clients == 0)
         loop_stop(loop);
 }
 
 void worker_stop(struct worker *worker, uint32_t within_ms)
 {
-    worker->stop_within_ns = within_ms * NS_PER_MS;
-    loop_post(&worker->loop, &worker->stop_call);
+    atomic_store_explicit(&worker->stop_within_ns, within_ms * NS_PER_MS, memory_order_relaxed);
+    if (!atomic_exchange_explicit(&worker->stop_queued, true, memory_order_acq_rel))
+        loop_post(&worker->loop, &worker->stop_call);
 }
 
 struct slice worker_date(struct worker *worker)
@@ -148,6 +164,7 @@ static void wind_up(struct worker *worker)
     }
     loop_timer_remove(&worker->loop, &worker->stop_timer);
     loop_timer_remove(&worker->loop, &worker->pending_timer);
+    loop_timer_remove(&worker->loop, &worker->drain_timer);
     loop_fini(&worker->loop);
     pool_fini(&worker->pool);
     slab_fini(&worker->clients);
@@ -198,8 +215,10 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->trailers = malloc(sizeof(*worker->trailers));
     iso_assert(worker->rbuf && worker->scratch && worker->msg && worker->trailers);
     forward_pending_init(worker);
+    drain_init(worker);
     loop_timer_init(&worker->stop_timer, cut_everything);
     worker->wake_call = (struct loop_call){.fn = on_publish, .arg = worker};
+    worker->wind_down_call = (struct loop_call){.fn = on_wind_down, .arg = worker};
     worker->stop_call = (struct loop_call){.fn = on_stop, .arg = worker};
     if (pthread_create(&worker->thread, NULL, worker_main, worker) != 0) {
         wind_up(worker);

@@ -66,7 +66,10 @@ struct worker {
     struct loop_later pending_later;
     char date[32]; /* IMF-fixdate of date_s */
     uint64_t date_s;
-    uint32_t n_clients; /* open connections */
+    uint32_t n_clients;   /* open connections */
+    struct list draining; /* exchanges on targets that drain */
+    struct loop_timer drain_timer;
+    bool says_close; /* every answer is the last of its connection */
     bool is_stopping;
     struct loop_timer stop_timer;
     struct worker_counters counters;
@@ -77,8 +80,9 @@ struct worker {
     _Atomic bool has_ended;
     struct loop_call wake_call;
     _Atomic bool wake_queued;
-    struct loop_call stop_call;
-    uint64_t stop_within_ns; /* set before stop_call is posted */
+    struct loop_call stop_call, wind_down_call;
+    _Atomic uint64_t stop_within_ns;
+    _Atomic bool stop_queued;
 };
 
 /* Makes the worker and starts its thread, which serves nothing until a snapshot is published. Threads:
@@ -91,6 +95,9 @@ void worker_publish(struct worker *worker, struct snapshot *snapshot);
 /* The version that this worker serves. Threads: any. */
 uint64_t worker_version(const struct worker *worker);
 
+/* From now on every answer ends its connection (Connection: close), so that clients go elsewhere without
+ * being cut (E3). Returns at once. Threads: control, once. */
+void worker_wind_down(struct worker *worker);
 /* Asks the worker to end: no new connections, idle ones close, exchanges have `within_ms` to finish, the rest
  * is cut. Returns at once. Threads: control. */
 void worker_stop(struct worker *worker, uint32_t within_ms);

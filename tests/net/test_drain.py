@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A target that leaves (removed or disabled) gets no new work and may end what it has; a process that leaves says so."""
+import base64
+import copy
+import os
+import signal
+import struct
+import threading
+import time
+
+from harness.backend import text_response
+from harness.process import wait_until
+
+
+def frame(payload, opcode=0x2, masked=False):
+    head = bytes([0x80 | opcode])
+    mask = 0x80 if masked else 0
+    if len(payload) < 126:
+        head += bytes([mask | len(payload)])
+    else:
+        head += bytes([mask | 126]) + struct.pack(">H", len(payload))
+    if not masked:
+        return head + payload
+    key = os.urandom(4)
+    return head + key + bytes(b ^ key[i % 4] for i, b in enumerate(payload))
+
+
+def read_frame(wire):
+    """(opcode, payload) of the next frame, unmasked."""
+    first, second = wire.read_exact(2)
+    length = second & 0x7F
+    if length == 126:
+        length = struct.unpack(">H", wire.read_exact(2))[0]
+    key = wire.read_exact(4) if second & 0x80 else b"\0\0\0\0"
+    payload = wire.read_exact(length)
+    return first & 0x0F, bytes(b ^ key[i % 4] for i, b in enumerate(payload))
+
+
+def websocket_backend(seen, half_frame=False):
+    """Accepts the upgrade and echoes frames; with half_frame it stays in the middle of one until told."""
+
+    def script(wire):
+        wire.read_request()
+        wire.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        if half_frame:
+            wire.send(frame(b"x" * 100)[:50])
+            seen["rest"].wait(20)
+            wire.send(frame(b"x" * 100)[50:])
+        while True:
+            opcode, payload = read_frame(wire)
+            seen.setdefault("frames", []).append((opcode, payload))
+            if opcode == 0x8:
+                break
+            wire.send(frame(payload, opcode))
+        wire.read_to_end()
+
+    return script
+
+
+def open_websocket(stand):
+    client = stand.client()
+    key = base64.b64encode(os.urandom(16)).decode()
+    client.send(f"GET /ws HTTP/1.1\r\nHost: t.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+    head = client.read_until(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 101 "), head
+    return client
+
+
+def without_first_target(config):
+    changed = copy.deepcopy(config)
+    del changed["target_groups"][0]["targets"][0]
+    return changed
+
+
+def test_E2_a_websocket_gets_a_close_frame_before_the_deadline_and_then_ends(stand):
+    seen = {}
+    gone, stays = stand.backend(websocket_backend(seen), name="gone"), stand.backend(name="stays")
+    config = stand.config([gone, stays], group={"deregistration_delay_s": 2})
+    proxy = stand.serve(config)
+    client = open_websocket(stand)
+    client.send(frame(b"hello", masked=True))
+    assert read_frame(client) == (2, b"hello")
+    proxy.reload(without_first_target(config))
+    client.send(frame(b"still here", masked=True))
+    assert read_frame(client) == (2, b"still here")
+    assert read_frame(client) == (8, struct.pack(">H", 1001))
+    assert wait_until(lambda: (8, struct.pack(">H", 1001)) in seen["frames"])
+    client.expect_end()
+    assert proxy.metrics().total("target_group_drain_cut_total") == 1
+    assert stand.ask().body == b"stays"
+
+
+def test_E2_the_close_frame_never_stands_inside_another_frame(stand):
+    seen = {"rest": threading.Event()}
+    gone, stays = stand.backend(websocket_backend(seen, half_frame=True), name="gone"), stand.backend(name="stays")
+    config = stand.config([gone, stays], group={"deregistration_delay_s": 4})
+    proxy = stand.serve(config)
+    client = open_websocket(stand)
+    proxy.reload(without_first_target(config))
+    time.sleep(3.3)  # past the notice, a second before the deadline of 4 s
+    seen["rest"].set()
+    assert read_frame(client) == (2, b"x" * 100)
+    assert read_frame(client) == (8, struct.pack(">H", 1001))
+    client.expect_end()
+
+
+def test_E1_a_request_in_flight_on_a_removed_target_ends_in_order(stand):
+    release = threading.Event()
+
+    def slow(wire):
+        wire.read_request()
+        release.wait(20)
+        wire.send(text_response(b"late"))
+
+    gone, stays = stand.backend(slow, name="gone"), stand.backend(name="stays")
+    config = stand.config([gone, stays])
+    proxy = stand.serve(config)
+    client = stand.client()
+    client.request()
+    assert wait_until(lambda: gone.requests)
+    proxy.reload(without_first_target(config))
+    assert all(stand.ask().body == b"stays" for _ in range(6))
+    release.set()
+    assert client.read_response().body == b"late"
+
+
+def test_E1_at_the_deadline_what_is_left_is_cut_and_counted(stand):
+    def silent(wire):
+        wire.read_request()
+        wire.read_to_end()
+
+    gone, stays = stand.backend(silent, name="gone"), stand.backend(name="stays")
+    config = stand.config([gone, stays], group={"deregistration_delay_s": 0.5})
+    proxy = stand.serve(config)
+    client = stand.client()
+    client.request()
+    assert wait_until(lambda: gone.requests)
+    proxy.reload(without_first_target(config))
+    response = client.read_response()
+    assert response.status == 503 and b"deregistration_delay_s" in response.body
+    assert proxy.metrics().total("target_group_drain_cut_total") == 1
+
+
+def test_E1_a_disabled_target_gets_no_new_work_and_its_idle_connections_end(stand):
+    gone, stays = stand.backend(name="gone"), stand.backend(name="stays")
+    config = stand.config([gone, stays])
+    proxy = stand.serve(config)
+    client = stand.client()
+    names = set()
+    for _ in range(4):
+        client.request()
+        names.add(client.read_response().body)
+    assert names == {b"gone", b"stays"}
+    changed = copy.deepcopy(config)
+    changed["target_groups"][0]["targets"][0]["enabled"] = False
+    proxy.reload(changed)
+    assert wait_until(lambda: proxy.metrics().total("target_idle_connections", target=gone.label) == 0)
+    for _ in range(6):  # the client's own connection lives on
+        client.request()
+        assert client.read_response().body == b"stays"
+
+
+def test_E3_a_lame_duck_says_so_serves_on_and_ends_connections_with_their_answer(stand):
+    backend = stand.backend(name="a")
+    proxy = stand.proxy(backend, lame_duck_s=2)
+    client = stand.client()
+    client.request()
+    assert not client.read_response().closes
+    proxy.signal(signal.SIGTERM)
+    assert wait_until(lambda: proxy.get("/healthz")[0] == 503)
+    client.request()
+    response = client.read_response()
+    assert response.status == 200 and response.closes
+    client.expect_end()
+    assert stand.ask().status == 200  # new connections are still taken
+    assert proxy.stop() == 0
