@@ -208,7 +208,7 @@ static void add_resolved(struct doc *doc, struct doc_node *targets, const struct
         add_target(doc, targets, target, SLICE("127.0.0.1"), where);
         return;
     }
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     const char *host = arena_slice(&doc->arena, target->host).ptr;
     int code = getaddrinfo(host, NULL, &hints, &found);
