@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 enum { PIECES_MAX = 8 };
@@ -11,6 +12,11 @@ void conn_init(struct conn *conn, int fd, loop_io_fn *on_ready, loop_timer_fn *o
 {
     *conn = (struct conn){.io = {.fd = fd, .on_ready = on_ready}, .can_read = true};
     loop_timer_init(&conn->timer, on_due);
+}
+
+void conn_forget_unsent(struct conn *conn)
+{
+    setsockopt(conn->io.fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
 }
 
 void conn_close(struct conn *conn, struct loop *loop, struct buf_pool *bufs)
@@ -46,6 +52,12 @@ enum conn_result conn_read(struct conn *conn, char *data, size_t cap, size_t *n)
         return CONN_EOF;
     }
     return errno == EAGAIN || errno == EWOULDBLOCK ? CONN_BLOCKED : CONN_FAILED;
+}
+
+bool conn_has_unread(const struct conn *conn)
+{
+    int n = 0;
+    return ioctl(conn->io.fd, FIONREAD, &n) == 0 && n > 0;
 }
 
 static bool queue(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n, size_t skip)

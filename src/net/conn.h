@@ -32,6 +32,9 @@ struct conn {
 
 /* `fd` is non-blocking and becomes the connection's. */
 void conn_init(struct conn *conn, int fd, loop_io_fn *on_ready, loop_timer_fn *on_due);
+/* What the kernel still holds of the output goes with the close, and the peer sees a reset: otherwise a peer
+ * that does not read keeps all of it in the kernel long after the close. */
+void conn_forget_unsent(struct conn *conn);
 /* Closes the socket, drops queued output and the timer. The memory is the caller's to defer. */
 void conn_close(struct conn *conn, struct loop *loop, struct buf_pool *bufs);
 
@@ -41,6 +44,8 @@ void conn_note_events(struct conn *conn, uint32_t events);
 /* Reads at most `cap` bytes. A short read counts as drained, so that no read ends in EAGAIN: a later byte
  * makes a new edge. `*n` is written with CONN_OK only. */
 enum conn_result conn_read(struct conn *conn, char *data, size_t cap, size_t *n);
+/* Does the kernel hold bytes that were not read? Closing then resets the connection. */
+bool conn_has_unread(const struct conn *conn);
 /* Writes all pieces or queues the rest. CONN_FAILED also when no buffer could be had. */
 enum conn_result conn_write(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n);
 /* Writes what is queued; CONN_OK when nothing is left. */

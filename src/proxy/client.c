@@ -9,7 +9,11 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-enum { LINGER_MS = 2000, PROGRESS_CHECK_MS = 5000 };
+enum {
+    LINGER_MS = 15000, /* at most, for a peer that goes on sending: it may read nothing before it is done */
+    LINGER_SILENT_MS = 2000, /* without a byte */
+    LINGER_READS_PER_TURN = 16,
+};
 
 static struct loop *loop_of(struct client *client)
 {
@@ -51,9 +55,21 @@ void client_close(struct client *client)
     accept_client_gone(client->listener);
 }
 
+void client_drop(struct client *client)
+{
+    conn_forget_unsent(&client->conn);
+    client_close(client);
+}
+
 bool client_arm(struct client *client)
 {
     return loop_arm(loop_of(client), &client->conn.io) == ISO_OK;
+}
+
+static void begin_lingering(struct client *client)
+{
+    client->lingers_from_ns = loop_of(client)->now_ns;
+    set_deadline(client, LINGER_SILENT_MS);
 }
 
 /* Our last word is sent or queued. Closing with unread input would make the kernel send RST, which can
@@ -61,6 +77,7 @@ bool client_arm(struct client *client)
  */
 static void end_connection(struct client *client)
 {
+    client->unread_request |= client->conn.can_read && !client->conn.saw_eof;
     if (!client->conn.out && !client->unread_request) {
         client_close(client);
         return;
@@ -72,21 +89,34 @@ static void end_connection(struct client *client)
         return;
     }
     conn_shut(&client->conn);
-    set_deadline(client, client->conn.out ? config_of(client)->timeouts.body_ms : LINGER_MS);
+    if (client->conn.out)
+        set_deadline(client, client_check_ms(config_of(client)));
+    else
+        begin_lingering(client);
+    if (client->conn.can_read)
+        loop_later(loop_of(client), &client->resume);
 }
 
 static void linger(struct client *client)
 {
     struct worker *worker = client->listener->worker;
-    while (client->conn.can_read) {
+    uint64_t end_ns = client->lingers_from_ns + LINGER_MS * NS_PER_MS,
+             silent_ns = loop_of(client)->now_ns + LINGER_SILENT_MS * NS_PER_MS;
+    for (int reads = 0; client->conn.can_read; reads++) {
         size_t n = 0;
+        if (reads == LINGER_READS_PER_TURN) {
+            loop_later(loop_of(client), &client->resume);
+            return;
+        }
         enum conn_result result = conn_read(&client->conn, worker->rbuf, WORKER_READ_BYTES, &n);
         if (result == CONN_BLOCKED)
             return;
-        if (result != CONN_OK) {
+        if (result == CONN_FAILED || (result == CONN_EOF && !client->conn.out)) {
             client_close(client);
             return;
         }
+        if (!client->conn.out)
+            loop_timer_set(loop_of(client), &client->conn.timer, silent_ns < end_ns ? silent_ns : end_ns);
     }
 }
 
@@ -223,7 +253,11 @@ static void go_on(struct client *client)
 
 static void resume(struct loop *loop, struct loop_later *later)
 {
-    go_on(container_of(later, struct client, resume));
+    struct client *client = container_of(later, struct client, resume);
+    if (client->state == CLIENT_LINGER)
+        linger(client);
+    else
+        go_on(client);
 }
 
 void client_next(struct client *client)
@@ -239,7 +273,8 @@ void client_next(struct client *client)
         return;
     }
     client->state = CLIENT_IDLE;
-    set_deadline(client, client->conn.out ? PROGRESS_CHECK_MS : config_of(client)->timeouts.idle_ms);
+    set_deadline(client,
+                 client->conn.out ? client_check_ms(config_of(client)) : config_of(client)->timeouts.idle_ms);
     if (!client_arm(client)) {
         client_close(client);
         return;
@@ -260,26 +295,39 @@ static uint64_t bytes_left_to_send(const struct client *client)
 
 bool client_wait_writable(struct client *client)
 {
+    if (client->is_stalled)
+        return true;
     if (!client_arm(client))
         return false;
+    client->is_stalled = true;
     client->stalled_at_ns = loop_of(client)->now_ns;
     client->stalled_left = bytes_left_to_send(client);
-    set_deadline(client, PROGRESS_CHECK_MS);
+    set_deadline(client, client_check_ms(config_of(client)));
     return true;
+}
+
+void client_took_output(struct client *client)
+{
+    if (!client->is_stalled)
+        return;
+    client->is_stalled = false;
+    if (client->state == CLIENT_IDLE)
+        set_deadline(client, config_of(client)->timeouts.idle_ms);
+    else
+        loop_timer_clear(&client->conn.timer);
 }
 
 enum conn_result client_write(struct client *client, const struct iovec *pieces, int n)
 {
     struct worker *worker = client->listener->worker;
     size_t total = 0;
-    bool was_blocked = client->conn.out != NULL;
     for (int i = 0; i < n; i++)
         total += pieces[i].iov_len;
     counter_add(&client->listener->counters->sent_bytes, total);
     if (client->exchange)
         client->exchange->sent_bytes += total;
     enum conn_result result = conn_write(&client->conn, &worker->bufs, pieces, n);
-    if (result == CONN_BLOCKED && !was_blocked && !client_wait_writable(client))
+    if (result == CONN_BLOCKED && !client_wait_writable(client))
         return CONN_FAILED;
     return result;
 }
@@ -292,14 +340,14 @@ bool client_made_progress(struct client *client)
              went = client->stalled_left > left ? client->stalled_left - left : 0;
     bool is_stalled = went == 0 && elapsed_ms >= config->timeouts.body_ms;
     bool is_slow =
-        went * 1000 < config->limits.min_rate_bytes_per_s * elapsed_ms && elapsed_ms >= 2 * PROGRESS_CHECK_MS;
+        went * 1000 < config->limits.min_rate_bytes_per_s * elapsed_ms && elapsed_ms >= CLIENT_SLOW_AFTER_MS;
     if (is_stalled || (is_slow && config->limits.min_rate_bytes_per_s))
         return false;
     if (went * 1000 >= config->limits.min_rate_bytes_per_s * elapsed_ms && went > 0) {
         client->stalled_at_ns = now_ns;
         client->stalled_left = left;
     }
-    set_deadline(client, PROGRESS_CHECK_MS);
+    set_deadline(client, client_check_ms(config_of(client)));
     return true;
 }
 
@@ -318,11 +366,16 @@ static void on_due(struct loop *loop, struct loop_timer *timer)
     struct exchange *x = client->exchange;
     switch ((enum client_state)client->state) {
     case CLIENT_IDLE:
-        if (!client->conn.out || !client_made_progress(client))
+        if (!client->is_stalled)
             client_close(client);
+        else if (!client_made_progress(client))
+            client_drop(client);
         return;
     case CLIENT_LINGER:
-        client_close(client);
+        if (!client->is_stalled)
+            client_close(client);
+        else if (!client_made_progress(client))
+            client_drop(client);
         return;
     case CLIENT_HEAD:
         if (!has_begun_request(client)) {
@@ -341,7 +394,7 @@ static void on_due(struct loop *loop, struct loop_timer *timer)
     }
     if (x->is_tunnel)
         tunnel_due(x);
-    else if (!client->conn.out && !x->in_pipe)
+    else if (!client->is_stalled)
         request_due(x);
     else if (!client_made_progress(client))
         exchange_abort(x, END_CLIENT_READS_SLOWLY);
@@ -364,15 +417,18 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
     }
     if (client->state == CLIENT_LINGER) {
         if (was_blocked && flushed == CONN_OK) {
-            if (!client->unread_request) {
+            if (!client->unread_request || client->conn.saw_eof) {
                 client_close(client);
                 return;
             }
-            set_deadline(client, LINGER_MS);
+            client->is_stalled = false;
+            begin_lingering(client);
         }
         linger(client);
         return;
     }
+    if (was_blocked && flushed == CONN_OK)
+        client_took_output(client);
     if (!x) {
         if (list_is_empty(&client->resume.node))
             go_on(client);
@@ -383,8 +439,6 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
         return;
     }
     if ((was_blocked && flushed == CONN_OK) || x->in_pipe) {
-        if (x->request.is_done)
-            loop_timer_clear(&client->conn.timer);
         response_pump(x);
         if (client->exchange != x) /* it has ended, and perhaps the connection with it */
             return;

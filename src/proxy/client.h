@@ -31,10 +31,12 @@ struct client {
     uint16_t peer_port;
     uint8_t state;       /* enum client_state */
     bool close_after;    /* close once the current answer is sent */
+    bool is_stalled;     /* the socket took no more: its progress is watched */
     bool unread_request; /* the peer may still be sending: closing at once could destroy our answer */
     uint32_t requests;
     union {
-        uint64_t stalled_at_ns; /* output queued: when the last check of its progress was */
+        uint64_t stalled_at_ns;   /* is_stalled: when the last check of its progress was */
+        uint64_t lingers_from_ns; /* CLIENT_LINGER, and all output sent */
         struct loop_deferred deferred;
     };
     uint64_t stalled_left; /* bytes that were still to go at that check */
@@ -44,6 +46,8 @@ struct client {
 void client_open(struct worker_listener *listener, int fd, const struct net_addr *peer);
 /* Ends the connection at once, whatever it does. */
 void client_close(struct client *client);
+/* The same for a client that does not take what was sent: the kernel does not keep it for delivery. */
+void client_drop(struct client *client);
 
 /* No byte of a next request is here: ending the connection loses nothing. */
 bool client_is_idle(const struct client *client);
@@ -58,10 +62,24 @@ bool client_arm(struct client *client);
 /* Sends pieces to the client; counts bytes; starts watching progress when the socket is full. CONN_FAILED:
  * the client is gone, the caller ends the exchange. */
 enum conn_result client_write(struct client *client, const struct iovec *pieces, int n);
-/* The socket is full though nothing is queued here (a spliced answer): watches progress. */
+/* The socket is full: watches progress until client_took_output(); goes on with a watch under way. False: the
+ * connection is of no more use. */
 bool client_wait_writable(struct client *client);
-/* Output is queued: a full socket must make progress (limits.min_rate_bytes_per_s, timeouts.body_ms). */
+/* The socket took all that was queued. */
+void client_took_output(struct client *client);
+/* While output is queued a full socket must make progress (limits.min_rate_bytes_per_s, timeouts.body_ms). */
 bool client_made_progress(struct client *client);
+
+/* Progress of a client that sends a body or takes an answer is looked at so often, and found too slow only
+ * after so long below limits.min_rate_bytes_per_s. What fits into the peer's buffers goes fast at first: each
+ * look that finds enough begins the wait anew, so frequent looks keep the end within 15 s (slowhttptest, slow
+ * read). */
+enum { CLIENT_CHECK_MS = 2500, CLIENT_SLOW_AFTER_MS = 10000 };
+
+static inline uint32_t client_check_ms(const struct config_listener *config)
+{
+    return config->timeouts.body_ms < CLIENT_CHECK_MS ? config->timeouts.body_ms : CLIENT_CHECK_MS;
+}
 
 /* Of a body that nobody wants this much is read and thrown away, so that the connection can be used again;
  * when more comes, the connection ends. */

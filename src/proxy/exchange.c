@@ -309,6 +309,9 @@ void exchange_answered(struct exchange *x)
     x->answer_done = true;
     exchange_account(x);
     exchange_drop_upstream(x, x->upstream_reusable && x->request.is_done && !x->upstream_write_failed);
+    /* A client that was ready to go on may have sent more already (pipelining). */
+    if (x->client->close_after && x->keep_alive)
+        x->client->unread_request |= conn_has_unread(&x->client->conn);
     if (x->request.is_done) {
         struct client *client = x->client;
         exchange_release(x);
@@ -317,10 +320,7 @@ void exchange_answered(struct exchange *x)
     }
     x->client->unread_request = true;
     if (x->client->close_after || (x->expects_continue && x->request.bytes == 0)) {
-        struct client *client = x->client;
-        client->close_after = true;
-        exchange_release(x);
-        client_next(client);
+        exchange_stop_discarding(x);
         return;
     }
     x->discard = true; /* the connection lives on if the rest of the body comes soon and is not much */
@@ -341,7 +341,19 @@ void exchange_abort(struct exchange *x, enum exchange_end end)
     forward_leave_pending(x);
     exchange_drop_upstream(x, false);
     exchange_release(x);
-    client_close(client);
+    if (end == END_CLIENT_READS_SLOWLY)
+        client_drop(client);
+    else
+        client_close(client);
+}
+
+void exchange_stop_discarding(struct exchange *x)
+{
+    struct client *client = x->client;
+    iso_assert(x->answer_done);
+    client->close_after = client->unread_request = true;
+    exchange_release(x);
+    client_next(client);
 }
 
 void exchange_release(struct exchange *x)

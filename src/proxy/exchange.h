@@ -105,6 +105,9 @@ void exchange_abort(struct exchange *x, enum exchange_end end);
 /* The answer is complete: accounts, gives the upstream connection back; ends the exchange, or discards the
  * rest of the request's body first. */
 void exchange_answered(struct exchange *x);
+/* The answer is complete but the request's body is not, and no more of it is read: the connection lingers
+ * until the client has seen the answer (case C-048). */
+void exchange_stop_discarding(struct exchange *x);
 /* Goes on with reading, both ways, in the next turn. */
 void exchange_resume(struct exchange *x);
 /* Counts and logs, once. */

@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 
-enum { PROGRESS_CHECK_MS = 5000, READS_PER_TURN = 16 };
+enum { READS_PER_TURN = 16 };
 
 static bool target_is_busy(const struct exchange *x)
 {
@@ -23,7 +23,7 @@ static bool client_is_excused(const struct exchange *x)
 static void await(struct exchange *x)
 {
     struct client *client = x->client;
-    if (x->request.is_done || client->conn.out || x->in_pipe)
+    if (x->request.is_done || client->is_stalled)
         return;
     if (!client_arm(client)) {
         exchange_abort(x, END_CLIENT_ABORT_BODY);
@@ -31,12 +31,10 @@ static void await(struct exchange *x)
     }
     if (client->conn.timer.due_ns)
         return;
-    uint32_t body_ms = x->listener->config->timeouts.body_ms;
     x->rate_checked_ns = x->worker->loop.now_ns;
     x->rate_bytes = x->request.bytes;
     loop_timer_set(&x->worker->loop, &client->conn.timer,
-                   x->rate_checked_ns +
-                       (body_ms < PROGRESS_CHECK_MS ? body_ms : PROGRESS_CHECK_MS) * NS_PER_MS);
+                   x->rate_checked_ns + client_check_ms(x->listener->config) * NS_PER_MS);
 }
 
 void request_due(struct exchange *x)
@@ -47,11 +45,11 @@ void request_due(struct exchange *x)
     if (x->request.is_done)
         return;
     bool is_stalled = got == 0 && elapsed_ms >= config->timeouts.body_ms;
-    bool is_slow = min_rate && elapsed_ms >= 2 * PROGRESS_CHECK_MS && got * 1000 < min_rate * elapsed_ms;
+    bool is_slow = min_rate && elapsed_ms >= CLIENT_SLOW_AFTER_MS && got * 1000 < min_rate * elapsed_ms;
     if (!client_is_excused(x) && (is_stalled || is_slow)) {
         x->client->close_after = x->client->unread_request = true;
         if (x->answer_done)
-            exchange_abort(x, END_CLIENT_BODY_TIMEOUT);
+            exchange_stop_discarding(x);
         else
             exchange_fail(x, END_CLIENT_BODY_TIMEOUT);
         return;
@@ -60,9 +58,8 @@ void request_due(struct exchange *x)
         x->rate_checked_ns = x->worker->loop.now_ns;
         x->rate_bytes = x->request.bytes;
     }
-    uint64_t wait_ms =
-        config->timeouts.body_ms < PROGRESS_CHECK_MS ? config->timeouts.body_ms : PROGRESS_CHECK_MS;
-    loop_timer_set(&x->worker->loop, &x->client->conn.timer, x->worker->loop.now_ns + wait_ms * NS_PER_MS);
+    loop_timer_set(&x->worker->loop, &x->client->conn.timer,
+                   x->worker->loop.now_ns + client_check_ms(config) * NS_PER_MS);
 }
 
 bool request_take(struct exchange *x, char *data, size_t len, size_t *used, struct transfer_pieces *pieces)
@@ -118,7 +115,7 @@ size_t request_feed(struct exchange *x, char *data, size_t len)
         if (x->answer_done && x->request.is_done)
             end_discarding(x);
         else if (x->answer_done && x->request.bytes > CLIENT_DISCARD_BYTES)
-            exchange_abort(x, END_BODY_TOO_LARGE);
+            exchange_stop_discarding(x);
         return used;
     }
     if (pieces.n == 0)
@@ -171,7 +168,7 @@ void request_pump(struct exchange *x)
                            worker->loop.now_ns + x->group->config->timeouts.response_ms * NS_PER_MS);
     }
     if (x->request.is_done) {
-        if (client->conn.timer.due_ns && !client->conn.out && !x->in_pipe)
+        if (client->conn.timer.due_ns && !client->is_stalled)
             loop_timer_clear(&client->conn.timer);
     } else if (!client->conn.can_read) {
         await(x);

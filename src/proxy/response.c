@@ -125,6 +125,8 @@ static bool splice_once(struct exchange *x)
         return false;
     }
     x->in_pipe -= (uint32_t)n;
+    if (x->in_pipe == 0)
+        client_took_output(client);
     x->sent_bytes += (uint64_t)n;
     counter_add(&client->listener->counters->sent_bytes, (uint64_t)n);
     if (x->in_pipe == 0 && x->response.left == 0) {

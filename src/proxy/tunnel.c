@@ -167,7 +167,8 @@ void tunnel_start(struct exchange *x, struct slice from_upstream)
         end_tunnel(x, END_TUNNEL);
         return;
     }
-    if (client->in) { /* what the client sent before it knew */
+    client->is_stalled = false; /* tunnel_due() watches now */
+    if (client->in) {           /* what the client sent before it knew */
         struct buf *in = client->in;
         client->in = NULL;
         enum conn_result result = pass(x, &to_target, in->data + in->start, buf_len(in));
