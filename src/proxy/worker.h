@@ -96,8 +96,9 @@ void worker_publish(struct worker *worker, struct snapshot *snapshot);
 /* The version that this worker serves. Threads: any. */
 uint64_t worker_version(const struct worker *worker);
 
-/* From now on every answer ends its connection (Connection: close), so that clients go elsewhere without being cut
- * (E3); with `stop_accepting` no new ones are taken either. Returns at once. Threads: control, once. */
+/* From now on every answer ends its connection (Connection: close), so that clients go elsewhere without
+ * being cut (E3); with `stop_accepting` no new ones are taken either. Returns at once. Threads: control,
+ * once. */
 void worker_wind_down(struct worker *worker, bool stop_accepting);
 /* Asks the worker to end: no new connections, idle ones close, exchanges have `within_ms` to finish, the rest
  * is cut. Returns at once. Threads: control. */
