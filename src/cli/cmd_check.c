@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `isobar check FILE...`: reads configurations as `serve` would and says what is wrong with them. Nothing but
- * the files is touched, so it may run beside a serving process, as another user and without a network
- * (C-127). */
+ * the files, and the certificates they name, is touched, so it may run beside a serving process, as another
+ * user and without a network (C-127). */
 #include "cli/cmd.h"
 
 #include "config/docs.h"
 #include "config/load.h"
 #include "core/text.h"
+#include "proxy/snapshot_tls.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -20,8 +21,9 @@ static const char help[] =
     "    FILE:LINE:COLUMN: PATH: what is wrong, what was expected\n"
     "\n"
     "PATH names the value in the document (/target_groups/0/targets/1/port). Errors and warnings go to\n"
-    "stderr; for a file without errors one line on stdout says what it holds. Nothing but the files is\n"
-    "read, nothing is changed, and no name is resolved. FILE may be /dev/stdin.\n"
+    "stderr; for a file without errors one line on stdout says what it holds. Nothing but the files\n"
+    "and the certificates they name is read, nothing is changed, and no name is resolved. FILE may be "
+    "/dev/stdin.\n"
     "\n"
     "options:\n"
     "  --format text|json   json: one JSON document on stdout, with all files and their faults\n"
@@ -102,7 +104,12 @@ static bool check_file(const char *file, struct text *json)
     struct iso_diag diag;
     struct config *config = NULL;
     diag_init(&diag);
-    bool ok = config_load_file(file, &config, &diag) == ISO_OK;
+    bool ok = config_load_file(file, &config, &diag) == ISO_OK && snapshot_check_tls(config, &diag) == ISO_OK;
+    diag_sort(&diag);
+    if (!ok) {
+        config_free(config);
+        config = NULL;
+    }
     if (json) {
         if (json->len > 1)
             text_printf(json, ",");

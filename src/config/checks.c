@@ -211,6 +211,19 @@ bool check_log_file(struct decoder *decoder, const struct doc_node *node, struct
     return true;
 }
 
+bool check_file(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    if (text->len == 0 || text->ptr[text->len - 1] == '/' || has_control(*text))
+        return refuse(decoder, node, "expected " EXPECT_FILE);
+    *text = decode_absolute(decoder, *text);
+    return true;
+}
+
+bool check_alpn(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return slice_eq(*text, SLICE("http/1.1")) || refuse(decoder, node, "expected " EXPECT_ALPN);
+}
+
 bool check_unix_path(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     struct slice path = decode_absolute(decoder, *text);

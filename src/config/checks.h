@@ -13,6 +13,7 @@
 #define EXPECT_TOKEN  "a name of letters, digits and signs such as - _ . without blanks"
 #define EXPECT_VALUE  "a text without control characters or blanks at its ends"
 #define EXPECT_FILE   "a file name"
+#define EXPECT_ALPN   "http/1.1"
 #define EXPECT_UNIX   "the path of a unix socket, at most 107 bytes"
 #define EXPECT_REGEX  "a regular expression (PCRE2)"
 #define EXPECT_MAC    "auto or a MAC such as 02:00:00:00:00:01"
@@ -34,6 +35,8 @@ schema_check_fn check_own_field;      /* a key that is a field name which is not
 schema_check_fn check_removed_field;  /* the same of a value */
 schema_check_fn check_field_value;    /* RFC 9110 5.5 */
 schema_check_fn check_log_file;   /* "off", "stdout" or a file, made absolute by the folder of the document */
+schema_check_fn check_file;       /* a file name, made absolute in the same way */
+schema_check_fn check_alpn;       /* a protocol that listeners can speak over TLS */
 schema_check_fn check_unix_path;  /* made absolute in the same way */
 schema_check_fn check_regex;      /* compiles */
 schema_check_fn check_mac;        /* "auto" or six bytes in hexadecimal */

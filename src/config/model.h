@@ -12,6 +12,7 @@
 #include "balance/method.h"
 
 #include "config/model_l4.h"
+#include "config/model_tls.h"
 
 /* Where to listen or connect. */
 struct config_endpoint {
@@ -27,10 +28,11 @@ struct config_access_log {
 };
 
 struct config_timeouts_listener {
-    uint32_t header_ms; /* whole head, from its first byte (or the connection's start) */
-    uint32_t body_ms;   /* without any progress of the request body */
-    uint32_t idle_ms;   /* keep-alive between requests */
-    uint32_t tunnel_ms; /* upgraded connection without bytes in either direction */
+    uint32_t header_ms;    /* whole head, from its first byte (or the connection's start) */
+    uint32_t body_ms;      /* without any progress of the request body */
+    uint32_t idle_ms;      /* keep-alive between requests */
+    uint32_t handshake_ms; /* of TLS, from the connection's start */
+    uint32_t tunnel_ms;    /* upgraded connection without bytes in either direction */
 };
 
 struct config_limits_listener {
@@ -113,7 +115,7 @@ struct config_rule {
     struct config_rewrite rewrite;
 };
 
-enum config_protocol { CONFIG_HTTP };
+enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS };
 
 struct config_listener {
     struct slice name; /* "LB/PORT" unless given; unique; label of the metrics */
@@ -126,6 +128,10 @@ struct config_listener {
     int32_t default_target_group;           /* index; -1: none, then 404 where no rule matches */
     struct slice default_target_group_name; /* as written; ptr NULL: none */
     struct config_redirect redirect;        /* of the whole listener */
+    struct slice *certificate_names;        /* as written */
+    uint32_t *certificates;                 /* [n_certificates]; indexes into config.certificates */
+    uint32_t n_certificates;
+    struct config_listener_tls tls;
 };
 
 struct config_load_balancer {
@@ -209,6 +215,8 @@ struct config {
     struct config_access_log access_log;
     struct config_load_balancer *load_balancers;
     uint32_t n_load_balancers;
+    struct config_certificate *certificates;
+    uint32_t n_certificates;
     struct config_target_group *target_groups;
     uint32_t n_target_groups;
     struct config_node *nodes;

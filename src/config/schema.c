@@ -42,6 +42,7 @@ static const struct schema_key config_keys[] = {
             "stops"),
     SECTION("access_log", access_log, access_log_section, "one line for each request"),
     ITEMS("load_balancers", load_balancers, n_load_balancers, schema_load_balancer, "where clients arrive"),
+    ITEMS("certificates", certificates, n_certificates, schema_certificate, "what TLS listeners show"),
     ITEMS("target_groups", target_groups, n_target_groups, schema_target_group, "where requests go"),
     ITEMS("nodes", nodes, n_nodes, schema_node, "machines behind the packet tier"),
     OPTIONAL("l4", l4, l4.set, schema_l4, "the packet tier on this machine"),

@@ -2,6 +2,9 @@
 /* The part of the table about where clients arrive: load balancers, listeners, rules. */
 #include "config/schema_table.h"
 
+static const struct schema_choice protocols[] = {
+    {"HTTP", CONFIG_HTTP, "HTTP/1.1"}, {"HTTPS", CONFIG_HTTPS, "the same over TLS"}, {NULL}};
+
 static const struct schema_choice redirect_statuses[] = {
     {"301", 301, "moved for good; clients may turn POST into GET"},
     {"302", 302, "moved for a while; clients may turn POST into GET"},
@@ -135,6 +138,8 @@ static const struct schema_key listener_timeouts_keys[] = {
     NUMBER("header_ms", header_ms, 1, HOUR_MS, "15000", "for the whole head of a request (408)"),
     NUMBER("body_ms", body_ms, 1, DAY_MS, "15000", "without any byte of a request body (408)"),
     NUMBER("idle_ms", idle_ms, 1, DAY_MS, "60000", "between two requests of a connection"),
+    NUMBER("handshake_ms", handshake_ms, 1, HOUR_MS, "10000",
+           "for the whole TLS handshake, from the connection's start"),
     NUMBER("tunnel_ms", tunnel_ms, 1, 7 * DAY_MS, "3600000",
            "of an upgraded connection without a byte in either direction"),
     END};
@@ -163,7 +168,10 @@ static const struct schema_key listener_keys[] = {
          "label in metrics and logs, unique; unset: LOAD_BALANCER/PORT"),
     NUMBER("port", endpoint.port, 1, 65535, NULL, "port on the load balancer's vip"),
     TEXT("unix", endpoint.unix_path, check_unix_path, EXPECT_UNIX, NULL, "a unix socket in place of a port"),
-    CHOICE("protocol", protocol, schema_protocols, "HTTP", "what clients speak"),
+    CHOICE("protocol", protocol, protocols, "HTTP", "what clients speak"),
+    TEXTS("certificates", certificate_names, n_certificates, check_name, EXPECT_NAME,
+          "names of certificates (HTTPS); a client gets the one for the name it asks for, else the first"),
+    SECTION("tls", tls, schema_listener_tls, "versions, protocols and tickets (HTTPS)"),
     TEXT("default_target_group", default_target_group_name, check_name, EXPECT_NAME, NULL,
          "target group of the requests that no rule takes; unset: 404"),
     OPTIONAL("redirect", redirect, redirect.set, redirect_section,

@@ -16,6 +16,7 @@ extern const struct schema_section schema_target_group;
 extern const struct schema_section schema_node, schema_l4;
 /* schema.c */
 extern const struct schema_choice schema_protocols[];
+extern const struct schema_section schema_certificate, schema_listener_tls;
 
 #define FIELD(field, type)                                                                                   \
     (uint32_t)(offsetof(HOLDER, field) +                                                                     \

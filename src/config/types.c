@@ -190,7 +190,7 @@ const struct schema_choice *types_find_choice(struct decoder *decoder, const str
 {
     struct suggestion near = {0};
     for (const struct schema_choice *choice = key->choices; choice->name; choice++) {
-        if ((node->kind == DOC_STRING || node->kind == DOC_INTEGER) &&
+        if ((node->kind == DOC_STRING || node->kind == DOC_INTEGER || node->kind == DOC_REAL) &&
             slice_eq(node->text, slice_str(choice->name)))
             return choice;
         if (node->kind == DOC_STRING)

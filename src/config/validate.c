@@ -111,6 +111,7 @@ static void validate_listener(struct validator *v, const struct config_load_bala
                        listener->limits.uri_bytes, listener->limits.header_bytes);
     }
     check_listener_actions(v, listener, node);
+    validate_listener_tls(v, listener, node);
     validate_rules(v, listener, node);
 }
 
@@ -233,6 +234,7 @@ void validate_config(struct config *config, struct doc *doc)
     struct validator v = {.config = config, .doc = doc};
     struct names load_balancers, listeners, endpoints;
     names_init(&v.groups);
+    names_init(&v.certificates);
     names_init(&load_balancers);
     names_init(&listeners);
     names_init(&endpoints);
@@ -240,6 +242,7 @@ void validate_config(struct config *config, struct doc *doc)
     iso_assert(v.used != NULL);
 
     collect_groups(&v);
+    validate_certificates(&v);
     validate_load_balancers(&v, &load_balancers, &listeners, &endpoints);
     validate_admin(&v);
     validate_trusted_proxies(&v);
@@ -247,6 +250,7 @@ void validate_config(struct config *config, struct doc *doc)
     validate_l4(&v);
     bool has_listener = listeners.n > 0 || config->l4.set;
     report_twins(&v.groups, doc, report_name_twin);
+    report_twins(&v.certificates, doc, report_name_twin);
     report_twins(&load_balancers, doc, report_name_twin);
     report_twins(&listeners, doc, report_name_twin);
     report_twins(&endpoints, doc, report_endpoint_twin);

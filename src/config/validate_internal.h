@@ -11,7 +11,8 @@ struct validator {
     struct config *config;
     struct doc *doc;
     struct names groups; /* names of the target groups */
-    bool *used;          /* owns; of each target group: something forwards to it */
+    struct names certificates;
+    bool *used; /* owns; of each target group: something forwards to it */
 };
 
 /* The value under `key`, or the map itself when the key is not there: where to point a message at. */
@@ -23,6 +24,9 @@ bool validate_group_ref(struct validator *v, struct slice name, const struct doc
 void validate_rules(struct validator *v, struct config_listener *listener, const struct doc_node *node);
 void validate_redirect(struct validator *v, const struct config_redirect *redirect,
                        const struct doc_node *node);
+void validate_certificates(struct validator *v);
+void validate_listener_tls(struct validator *v, struct config_listener *listener,
+                           const struct doc_node *node);
 void validate_l4(struct validator *v);
 void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node);
 

@@ -22,6 +22,8 @@ void conn_forget_unsent(struct conn *conn)
 void conn_close(struct conn *conn, struct loop *loop, struct buf_pool *bufs)
 {
     loop_timer_remove(loop, &conn->timer);
+    if (conn->layer)
+        conn->layer->close(conn);
     loop_close(loop, &conn->io);
     buf_give(bufs, &conn->out);
 }
@@ -34,7 +36,7 @@ void conn_note_events(struct conn *conn, uint32_t events)
         conn->saw_hangup = true;
 }
 
-enum conn_result conn_read(struct conn *conn, char *data, size_t cap, size_t *n)
+enum conn_result conn_recv(struct conn *conn, char *data, size_t cap, size_t *n)
 {
     ssize_t got;
     do
@@ -60,6 +62,12 @@ bool conn_has_unread(const struct conn *conn)
     return ioctl(conn->io.fd, FIONREAD, &n) == 0 && n > 0;
 }
 
+enum conn_result conn_read(struct conn *conn, char *data, size_t cap, size_t *n)
+{
+    return iso_unlikely(conn->layer != NULL) ? conn->layer->read(conn, data, cap, n)
+                                             : conn_recv(conn, data, cap, n);
+}
+
 static bool queue(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n, size_t skip)
 {
     size_t total = 0;
@@ -77,7 +85,7 @@ static bool queue(struct conn *conn, struct buf_pool *bufs, const struct iovec *
     return true;
 }
 
-enum conn_result conn_write(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n)
+enum conn_result conn_send(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n)
 {
     size_t total = 0;
     ssize_t sent = 0;
@@ -106,6 +114,18 @@ enum conn_result conn_write(struct conn *conn, struct buf_pool *bufs, const stru
     return queue(conn, bufs, pieces, n, (size_t)sent) ? CONN_BLOCKED : CONN_FAILED;
 }
 
+enum conn_result conn_write(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n)
+{
+    return iso_unlikely(conn->layer != NULL) ? conn->layer->write(conn, bufs, pieces, n)
+                                             : conn_send(conn, bufs, pieces, n);
+}
+
+static void shut_socket(struct conn *conn)
+{
+    conn->is_shut = true;
+    shutdown(conn->io.fd, SHUT_WR);
+}
+
 enum conn_result conn_flush(struct conn *conn, struct buf_pool *bufs)
 {
     struct buf *out = conn->out;
@@ -124,18 +144,24 @@ enum conn_result conn_flush(struct conn *conn, struct buf_pool *bufs)
         return CONN_BLOCKED;
     buf_give(bufs, &conn->out);
     if (conn->shut_when_sent)
-        conn_shut(conn);
+        shut_socket(conn);
     return CONN_OK;
+}
+
+enum conn_result conn_handshake(struct conn *conn, struct buf_pool *bufs)
+{
+    iso_assert(conn->layer && conn->is_connecting);
+    return conn->layer->handshake(conn, bufs);
 }
 
 void conn_shut(struct conn *conn)
 {
-    if (conn->is_shut)
+    if (conn->is_shut || conn->shut_when_sent)
         return;
-    if (conn->out) {
+    if (conn->layer)
+        conn->layer->shut(conn);
+    if (conn->out)
         conn->shut_when_sent = true;
-        return;
-    }
-    conn->is_shut = true;
-    shutdown(conn->io.fd, SHUT_WR);
+    else
+        shut_socket(conn);
 }

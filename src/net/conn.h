@@ -2,7 +2,10 @@
 /* One byte stream on a worker: a TCP or unix socket with its deadline and its queue of output that the socket
  * did not take. Reading goes into the caller's buffer, writing straight to the socket; a buffer is attached
  * only when the socket is full, and whoever feeds a connection stops feeding it while `out` is set
- * (back-pressure), so that what is queued is bounded by one read. */
+ * (back-pressure), so that what is queued is bounded by one read.
+ *
+ * A layer (TLS) may stand between the caller and the socket: then reading, writing and ending go through its
+ * table, `out` holds what the layer made, and a connection without one pays a predictable branch a call. */
 #ifndef ISOBAR_NET_CONN_H
 #define ISOBAR_NET_CONN_H
 
@@ -18,16 +21,39 @@ enum conn_result {
     CONN_FAILED,  /* reset or another error: the connection is of no more use */
 };
 
+struct conn;
+
+/* What a layer does with a connection. It reads and writes the socket by conn_recv() and conn_send(), and may
+ * not free or close anything but its own state. */
+struct conn_layer {
+    /* As conn_read(). `can_read` stays true while the layer itself holds bytes. */
+    enum conn_result (*read)(struct conn *conn, char *data, size_t cap, size_t *n);
+    /* As conn_write(). While is_connecting the pieces are queued as they are. */
+    enum conn_result (*write)(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n);
+    /* As conn_handshake(). */
+    enum conn_result (*handshake)(struct conn *conn, struct buf_pool *bufs);
+    /* Sends or queues the layer's mark of the end, if it has one. */
+    void (*shut)(struct conn *conn);
+    /* Ends the layer; the socket is closed behind it. */
+    void (*close)(struct conn *conn);
+};
+
 struct conn {
     struct loop_io io;
-    struct loop_timer timer; /* one deadline; who owns the connection says what it means */
-    struct buf *out;         /* owns; queued output, NULL when there is none */
-    bool can_read;           /* bytes, an end or an error may be waiting */
-    bool saw_hangup;         /* the kernel told of FIN or RST: read until it shows */
-    bool saw_eof;            /* read returned the end */
-    bool is_connecting;      /* output is queued until the handshake is done */
-    bool shut_when_sent;     /* send FIN once the queue is empty */
-    bool is_shut;            /* FIN was sent */
+    struct loop_timer timer;        /* one deadline; who owns the connection says what it means */
+    const struct conn_layer *layer; /* NULL: none */
+    void *layer_state;              /* owns: the layer */
+    struct buf *out;                /* owns; queued output, NULL when there is none */
+    bool can_read;                  /* bytes, an end or an error may be waiting */
+    bool saw_hangup;                /* the kernel told of FIN or RST: read until it shows */
+    bool saw_eof;                   /* read returned the end */
+    bool is_connecting;             /* output is queued until the handshakes of socket and layer are done */
+    bool is_handshaking;            /* accepted, and the layer's handshake is not done yet */
+    bool is_misspoken;   /* the peer speaks without the layer, which is gone: a plain answer can be sent */
+    bool is_last_write;  /* set by the owner: nothing follows the next write, the end may go with it */
+    bool is_cut;         /* set by the owner: ends within a message, so no layer may mark the end as good */
+    bool shut_when_sent; /* send FIN once the queue is empty */
+    bool is_shut;        /* FIN was sent */
 };
 
 /* `fd` is non-blocking and becomes the connection's. */
@@ -50,7 +76,15 @@ bool conn_has_unread(const struct conn *conn);
 enum conn_result conn_write(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n);
 /* Writes what is queued; CONN_OK when nothing is left. */
 enum conn_result conn_flush(struct conn *conn, struct buf_pool *bufs);
+/* The socket of a connection with a layer has opened: goes on with the layer's handshake, to be called at
+ * each event while is_connecting. CONN_OK: done, is_connecting is false, and what was queued is sent or
+ * queued in the layer's form. CONN_FAILED: nothing that was queued has been sent. */
+enum conn_result conn_handshake(struct conn *conn, struct buf_pool *bufs);
 /* Ends our sending side, after what is queued. */
 void conn_shut(struct conn *conn);
+
+/* Reading and writing past the layer: for layers, and where there is none. */
+enum conn_result conn_recv(struct conn *conn, char *data, size_t cap, size_t *n);
+enum conn_result conn_send(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n);
 
 #endif

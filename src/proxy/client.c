@@ -38,7 +38,7 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
 
 bool client_is_idle(const struct client *client)
 {
-    return (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) && !client->in;
+    return client->state <= CLIENT_HEAD && !client->in;
 }
 
 void client_close(struct client *client)
@@ -199,16 +199,50 @@ static bool worth_parsing(const struct client *client, const char *fresh, size_t
     return memchr(fresh, '\n', n) || passes_uri_limit || total >= limits->head_bytes;
 }
 
+/* What was read is no TLS at all: the layer has gone, and a person can be told in words. */
+static void refuse_plain_text(struct client *client)
+{
+    counter_add(&client->listener->counters->tls_plain, 1);
+    client->close_after = client->unread_request = true;
+    exchange_answer_bare(client, exchange_end_status(END_PLAIN_ON_TLS), exchange_end_word(END_PLAIN_ON_TLS),
+                         exchange_end_text(END_PLAIN_ON_TLS), false, false, 1);
+}
+
+/* After a read on a connection whose handshake was not done. False: it has ended, or waits on. */
+static bool go_on_with_handshake(struct client *client, enum conn_result result)
+{
+    struct listener_counters *counters = client->listener->counters;
+    if (client->conn.is_misspoken) {
+        refuse_plain_text(client);
+        return false;
+    }
+    if (client->conn.is_handshaking) {
+        if (result == CONN_BLOCKED)
+            return false;
+        counter_add(&counters->tls_failed, 1);
+        client_close(client);
+        return false;
+    }
+    counter_add(tls_is_resumed(&client->conn) ? &counters->tls_resumed : &counters->tls_full, 1);
+    client->state = CLIENT_HEAD;
+    set_deadline(client, config_of(client)->timeouts.header_ms);
+    if (client_arm(client))
+        return true;
+    client_close(client);
+    return false;
+}
+
 static void read_heads(struct client *client)
 {
     struct worker *worker = client->listener->worker;
-    while (client->conn.can_read && !client->exchange &&
-           (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD)) {
+    while (client->conn.can_read && !client->exchange && client->state <= CLIENT_HEAD) {
         size_t kept = client->in ? buf_len(client->in) : 0, n;
         char *data = worker->rbuf;
         iso_assert(kept <=
                    WORKER_HEAD_BYTES); /* the parser refuses longer heads, resume() takes what is pipelined */
         enum conn_result result = conn_read(&client->conn, data + kept, WORKER_READ_BYTES, &n);
+        if (client->state == CLIENT_HANDSHAKE && !go_on_with_handshake(client, result))
+            return;
         switch (result) {
         case CONN_OK:
             break;
@@ -247,7 +281,7 @@ static void go_on(struct client *client)
         process(client, in->data + in->start, buf_len(in));
         buf_give(&client->listener->worker->bufs, &in);
     }
-    if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD)
+    if (client->state <= CLIENT_HEAD)
         read_heads(client);
 }
 
@@ -365,6 +399,10 @@ static void on_due(struct loop *loop, struct loop_timer *timer)
     struct client *client = container_of(timer, struct client, conn.timer);
     struct exchange *x = client->exchange;
     switch ((enum client_state)client->state) {
+    case CLIENT_HANDSHAKE:
+        counter_add(&client->listener->counters->tls_timeouts, 1);
+        client_close(client);
+        return;
     case CLIENT_IDLE:
         if (!client->is_stalled)
             client_close(client);
@@ -446,6 +484,18 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
     request_pump(x);
 }
 
+static bool open_tls(struct client *client)
+{
+    struct worker_listener *listener = client->listener;
+    client->state = CLIENT_HANDSHAKE;
+    if (!tls_accept(listener->worker->tls, &client->conn, listener->current->tls)) {
+        client_close(client);
+        return false;
+    }
+    set_deadline(client, config_of(client)->timeouts.handshake_ms);
+    return true;
+}
+
 void client_open(struct worker_listener *listener, int fd, const struct net_addr *peer)
 {
     struct worker *worker = listener->worker;
@@ -460,9 +510,17 @@ void client_open(struct worker_listener *listener, int fd, const struct net_addr
     conn_init(&client->conn, fd, on_ready, on_due);
     loop_later_init(&client->resume, resume);
     list_push_back(&listener->clients, &client->node);
-    read_heads(client);
-    if (client->state != CLIENT_IDLE || client->requests > 0)
+    client->state = CLIENT_IDLE;
+    if (listener->current->tls && !open_tls(client))
         return;
+    read_heads(client);
+    if ((client->state != CLIENT_IDLE && client->state != CLIENT_HANDSHAKE) || client->requests > 0)
+        return;
+    if (client->state == CLIENT_HANDSHAKE) {
+        if (!client_arm(client))
+            client_close(client);
+        return;
+    }
     /* Nothing came with the connection: its head has the whole time from here on. */
     client->state = CLIENT_HEAD;
     set_deadline(client, config_of(client)->timeouts.header_ms);

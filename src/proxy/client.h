@@ -12,11 +12,12 @@
 struct exchange;
 
 enum client_state {
-    CLIENT_IDLE,     /* between requests: no byte of the next head has come */
-    CLIENT_HEAD,     /* a head is on its way */
-    CLIENT_EXCHANGE, /* an exchange has it */
-    CLIENT_LINGER,   /* our last answer is sent: discard what still comes until the peer closes (RFC 9112 9.6)
-                      */
+    CLIENT_HANDSHAKE, /* TLS is being set up */
+    CLIENT_IDLE,      /* between requests: no byte of the next head has come */
+    CLIENT_HEAD,      /* a head is on its way */
+    CLIENT_EXCHANGE,  /* an exchange has it */
+    CLIENT_LINGER, /* our last answer is sent: discard what still comes until the peer closes (RFC 9112 9.6)
+                    */
     CLIENT_CLOSED,
 };
 

@@ -141,6 +141,7 @@ static void answer(struct exchange *x, struct h1_answer *how)
     iso_assert(n > 0); /* the configuration bounds what an answer can hold */
     x->status = (uint16_t)how->status;
     x->answer_begun = true;
+    client->conn.is_last_write = client->close_after;
     if (client_write(client, &(struct iovec){out, n}, 1) == CONN_FAILED) {
         exchange_abort(x, END_CLIENT_ABORT);
         return;
@@ -183,6 +184,7 @@ void exchange_answer_bare(struct client *client, unsigned status, const char *wo
                                         .reason = word};
         write_log(worker, log, &entry);
     }
+    client->conn.is_last_write = client->close_after;
     if (client_write(client, &(struct iovec){worker->scratch, n}, 1) == CONN_FAILED)
         client_close(client);
     else
@@ -337,6 +339,7 @@ void exchange_abort(struct exchange *x, enum exchange_end end)
     struct client *client = x->client;
     if (!x->answer_done)
         x->end = (uint8_t)end;
+    client->conn.is_cut = x->answer_begun && !x->answer_done;
     exchange_account(x);
     forward_leave_pending(x);
     exchange_drop_upstream(x, false);
@@ -392,6 +395,7 @@ static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer
     struct scratch scratch = {worker->scratch, worker->scratch + WORKER_SCRATCH_BYTES};
     struct forwarded_facts facts = {.peer = &x->client->peer,
                                     .peer_trusted = peer_trusted,
+                                    .tls = x->listener->tls != NULL,
                                     .local_port = x->listener->config->endpoint.port};
     if (!forwarded_apply(&facts, msg, worker->loop.wall_ns / NS_PER_MS, &worker->rng, &scratch))
         return false;
@@ -430,7 +434,7 @@ static void redirect(struct exchange *x, const struct config_redirect *to, const
 {
     struct scratch scratch = {x->worker->scratch + ANSWER_BYTES, x->worker->scratch + WORKER_SCRATCH_BYTES};
     struct slice location;
-    if (!rewrite_redirect(to, msg, false, &scratch, &location)) {
+    if (!rewrite_redirect(to, msg, x->listener->tls != NULL, &scratch, &location)) {
         exchange_fail(x, END_HEAD_GREW);
         return;
     }

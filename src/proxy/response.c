@@ -152,7 +152,8 @@ static void splice_pump(struct exchange *x)
 static void maybe_splice(struct exchange *x)
 {
     if (x->is_spliced || x->response.framing != HTTP_BODY_LENGTH || x->response.emit_chunked ||
-        x->response.left < SPLICE_FROM_BYTES || x->client->conn.out)
+        x->response.left < SPLICE_FROM_BYTES || x->client->conn.out || x->client->conn.layer ||
+        x->upstream->conn.layer)
         return;
     x->is_spliced = take_pipe(x->worker, &x->pipe);
 }
@@ -183,6 +184,7 @@ static bool feed_body(struct exchange *x, const struct iovec *head, char *data, 
     for (int i = 0; i < pieces.n; i++)
         iov[n++] = pieces.iov[i];
     x->answer_begun |= head != NULL;
+    x->client->conn.is_last_write = x->response.is_done && x->client->close_after;
     if (n > 0 && client_write(x->client, iov, n) == CONN_FAILED) {
         exchange_abort(x, END_CLIENT_ABORT);
         return false;
@@ -353,7 +355,8 @@ void response_pump(struct exchange *x)
             exchange_resume(x);
             return;
         }
-        size_t most = x->has_answer_head ? WORKER_READ_BYTES : FIRST_READ_BYTES;
+        bool may_splice = !x->has_answer_head && !client->conn.layer && !upstream->conn.layer;
+        size_t most = may_splice ? FIRST_READ_BYTES : WORKER_READ_BYTES;
         enum conn_result result = conn_read(&upstream->conn, data + kept, most, &n);
         if (result == CONN_BLOCKED)
             return;

@@ -2,6 +2,7 @@
 #include "proxy/snapshot.h"
 
 #include "config/load.h"
+#include "proxy/snapshot_tls.h"
 
 #include <stdlib.h>
 
@@ -87,7 +88,8 @@ static iso_err build_listener(struct snapshot *snapshot, struct registry *regist
         return ISO_ERR_SYSTEM;
     }
     snapshot->n_listeners++;
-    return route_compile(config, &snapshot->arena, &listener->routes, diag);
+    iso_err err = snapshot_add_tls(snapshot, listener, diag);
+    return err ? err : route_compile(config, &snapshot->arena, &listener->routes, diag);
 }
 
 iso_err snapshot_build(struct config **config, struct registry *registry, uint32_t n_workers,
@@ -107,7 +109,7 @@ iso_err snapshot_build(struct config **config, struct registry *registry, uint32
         n_listeners += (*config)->load_balancers[l].n_listeners;
     snapshot->listeners = arena_array(&snapshot->arena, struct snap_listener, n_listeners + 1);
 
-    iso_err err = ISO_OK;
+    iso_err err = snapshot_load_certs(snapshot, diag);
     for (uint32_t g = 0; g < (*config)->n_target_groups && !err; g++) {
         snapshot->n_groups = g + 1;
         err = build_group(snapshot, registry, g, diag);
@@ -151,6 +153,8 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
     for (uint32_t i = 0; i < snapshot->n_listeners; i++) {
         if (snapshot->listeners[i].routes)
             route_table_fini(snapshot->listeners[i].routes);
+        if (snapshot->listeners[i].tls)
+            tls_server_unref(&snapshot->listeners[i].tls);
         registry_listener_unref(registry, &snapshot->listeners[i].runtime);
     }
     for (uint32_t g = 0; g < snapshot->n_groups; g++) {
@@ -158,6 +162,8 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
             registry_backend_unref(registry, &snapshot->groups[g].targets[t]);
         registry_group_unref(registry, &snapshot->groups[g].runtime);
     }
+    for (uint32_t i = 0; i < snapshot->n_certs; i++)
+        tls_cert_free(snapshot->certs[i]);
     arena_fini(&snapshot->arena);
     if (snapshot->config)
         config_free(snapshot->config);

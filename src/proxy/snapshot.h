@@ -12,6 +12,7 @@
 #include "observe/accesslog.h"
 #include "proxy/forwarded.h"
 #include "proxy/route.h"
+#include "tls/server.h"
 #include "upstream/backend.h"
 
 /* A worker's moving state of one group under one snapshot: only that worker touches it. */
@@ -41,6 +42,7 @@ struct snap_listener {
     const struct config_listener *config;
     struct listener_runtime *runtime; /* shared (counted) */
     struct route_table *routes;
+    struct tls_server *tls; /* shared (counted); NULL: plain */
 };
 
 /* The access log that a snapshot writes to; several may share one. Control thread only, but for the two
@@ -65,6 +67,8 @@ struct snapshot {
     struct forwarded_trust trust;
     struct snap_listener *listeners;
     uint32_t n_listeners;
+    struct tls_cert **certs; /* [n_certs]; owns; same indexes as config->certificates */
+    uint32_t n_certs;
     struct snap_group *groups; /* same indexes as config->target_groups */
     uint32_t n_groups;
     struct snap_worker *workers;    /* [n_workers] */

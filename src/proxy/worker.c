@@ -84,13 +84,10 @@ static void on_wind_down(struct loop *loop, void *arg)
 {
     struct worker *worker = arg;
     worker->says_close = true;
-    if (worker->wind_down_closes)
-        accept_stop(worker);
 }
 
-void worker_wind_down(struct worker *worker, bool stop_accepting)
+void worker_wind_down(struct worker *worker)
 {
-    worker->wind_down_closes = stop_accepting;
     loop_post(&worker->loop, &worker->wind_down_call);
 }
 
@@ -168,6 +165,7 @@ static void wind_up(struct worker *worker)
     loop_timer_remove(&worker->loop, &worker->stop_timer);
     loop_timer_remove(&worker->loop, &worker->pending_timer);
     loop_timer_remove(&worker->loop, &worker->drain_timer);
+    tls_thread_free(worker->tls);
     loop_fini(&worker->loop);
     pool_fini(&worker->pool);
     slab_fini(&worker->clients);
@@ -205,6 +203,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->bufs.denied_counter = &worker->counters.buffers_denied;
     slab_init(&worker->clients, sizeof(struct client));
     slab_init(&worker->exchanges, sizeof(struct exchange));
+    worker->tls = tls_thread_new(&worker->loop, &worker->bufs);
     pool_init(&worker->pool, &worker->loop, &worker->bufs, index);
     uint64_t seed = clock_wall_ns() + index;
     if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))

@@ -163,7 +163,7 @@ static int bind_sockets(struct listener_runtime *listener)
 static int check_address_free(const struct net_addr *addr)
 {
     int fd, err;
-    if (addr->sa.sa_family == AF_UNIX || listen_is_inherited(addr))
+    if (addr->sa.sa_family == AF_UNIX)
         return 0;
     err = listen_open(addr, &(struct listen_options){.backlog = 1}, &fd);
     if (!err)
@@ -217,7 +217,8 @@ void registry_listener_unref(struct registry *registry, struct listener_runtime 
         return;
     list_remove(&listener->node);
     close_sockets(listener);
-    listen_remove_file(&listener->addr);
+    if (listener->addr.sa.sa_family == AF_UNIX)
+        unlink(listener->addr.un.sun_path);
     free(listener->fds);
     free(listener->workers);
     free(listener->endpoint);

@@ -78,6 +78,10 @@ class Backend:
         self.listener.listen(1024)
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 
+    def wire(self, sock):
+        """Our side of an accepted connection."""
+        return RecordingWire(sock, self)
+
     def _accept(self, listener):
         while True:
             try:
@@ -86,7 +90,7 @@ class Backend:
                 return
             if not self.path:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            wire = RecordingWire(sock, self)
+            wire = self.wire(sock)
             with self.lock:
                 self.wires.append(wire)
             threading.Thread(target=self._run, args=(wire,), daemon=True).start()

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the configuration says about TLS. Files are named here and read elsewhere (tls/); texts end in NUL. */
+#ifndef ISOBAR_CONFIG_MODEL_TLS_H
+#define ISOBAR_CONFIG_MODEL_TLS_H
+
+#include "core/slice.h"
+
+/* Where something stands in the document, for faults that only show when files are read. */
+struct config_place {
+    const char *file, *path; /* "/certificates/0" */
+    unsigned line, column;
+};
+
+struct config_certificate {
+    struct slice name;
+    struct slice cert_file, key_file; /* key_file.ptr NULL: the key is in cert_file */
+    struct slice ocsp_file;           /* ptr NULL: none */
+    struct config_place place;
+};
+
+enum config_tls_version { CONFIG_TLS_1_2 = 12, CONFIG_TLS_1_3 = 13 };
+
+struct config_listener_tls {
+    struct slice *alpn; /* in order of preference; n 0: as the build supports */
+    uint32_t n_alpn;
+    enum config_tls_version min_version, max_version;
+    struct slice *ticket_key_files;
+    uint32_t n_ticket_key_files;
+    struct config_place place; /* of the section, or of the listener */
+};
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of the table about TLS. */
+#include "config/schema_table.h"
+
+static const struct schema_choice versions[] = {
+    {"1.2", CONFIG_TLS_1_2, "TLS 1.2"}, {"1.3", CONFIG_TLS_1_3, "TLS 1.3"}, {NULL}};
+
+#define HOLDER struct config_certificate
+static const struct schema_key certificate_keys[] = {
+    REQUIRED_TEXT("name", name, check_name, EXPECT_NAME, "what listeners call it, unique"),
+    REQUIRED_TEXT("cert_file", cert_file, check_file, EXPECT_FILE,
+                  "PEM: the certificate, then its chain; it serves its subject alternative names"),
+    TEXT("key_file", key_file, check_file, EXPECT_FILE, NULL,
+         "PEM: its private key, without a passphrase; unset: in cert_file"),
+    TEXT("ocsp_file", ocsp_file, check_file, EXPECT_FILE, NULL,
+         "DER: an OCSP answer that clients get with the certificate"),
+    END};
+const struct schema_section schema_certificate = {
+    .is_object = true,
+    .keys = certificate_keys,
+    .bytes = sizeof(HOLDER),
+    .identity_offset = FIELD(name, struct slice),
+    .item = "a certificate",
+    .doc = "A certificate and its key. Files are read again at each reload."};
+#undef HOLDER
+
+#define HOLDER struct config_listener_tls
+static const struct schema_key listener_tls_keys[] = {
+    TEXTS("alpn", alpn, n_alpn, check_alpn, EXPECT_ALPN,
+          "protocols that are offered, the preferred one first; unset: all that listeners speak"),
+    CHOICE("min_version", min_version, versions, "1.2", "the oldest version that is spoken"),
+    CHOICE("max_version", max_version, versions, "1.3", "the newest version that is spoken"),
+    TEXTS(
+        "ticket_key_files", ticket_key_files, n_ticket_key_files, check_file, EXPECT_FILE,
+        "files of 80 random bytes that session tickets are sealed with: the first makes tickets, all are "
+        "accepted, and instances that share them resume each other's sessions. Unset: keys in memory, a new "
+        "one every 6 hours"),
+    END};
+const struct schema_section schema_listener_tls = {.keys = listener_tls_keys,
+                                                   .item = "a listener's TLS section",
+                                                   .doc = "How TLS is spoken with clients (HTTPS)."};
+#undef HOLDER

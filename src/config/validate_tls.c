@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Certificates and the TLS settings of listeners, as far as no file is needed for it: what the files hold is
+ * looked at when a snapshot is built and by `isobar check`. */
+#include "config/validate_internal.h"
+
+#include "config/suggest.h"
+
+enum { SUGGESTED_MAX = 1000 };
+
+static struct config_place place_of(struct validator *v, const struct doc_node *node)
+{
+    return (struct config_place){.file = arena_str(&v->config->arena, v->doc->name ? v->doc->name : ""),
+                                 .path = doc_path(node, &v->config->arena),
+                                 .line = node->line,
+                                 .column = node->column};
+}
+
+void validate_certificates(struct validator *v)
+{
+    const struct doc_node *node = doc_get(v->doc->root, "certificates");
+    node = node ? node->first : NULL;
+    for (uint32_t i = 0; i < v->config->n_certificates; i++, node = node->next) {
+        struct config_certificate *certificate = &v->config->certificates[i];
+        certificate->place = place_of(v, node);
+        if (certificate->name.ptr)
+            names_add(&v->certificates, certificate->name, i, doc_get(node, "name"));
+    }
+    names_sort(&v->certificates);
+}
+
+static void resolve(struct validator *v, struct config_listener *listener, const struct doc_node *node)
+{
+    const struct doc_node *list = doc_get(node, "certificates");
+    const struct doc_node *item = list && list->kind == DOC_LIST ? list->first : list;
+    listener->certificates = arena_array(&v->config->arena, uint32_t, listener->n_certificates + 1);
+    for (uint32_t i = 0; i < listener->n_certificates; i++, item = item->next ? item->next : item) {
+        struct slice wanted = listener->certificate_names[i];
+        const struct name *found = names_find(&v->certificates, wanted);
+        if (found) {
+            listener->certificates[i] = found->index;
+            continue;
+        }
+        struct suggestion near = {0};
+        for (uint32_t j = 0; j < v->certificates.n && j < SUGGESTED_MAX && !doc_is_full(v->doc); j++)
+            suggest_offer(&near, wanted, v->certificates.all[j].text.ptr);
+        validate_fault(v, item, "is \"%.*s\", but no certificate has that name%s%s%s", SLICE_ARG(wanted),
+                       near.name                ? "; did you mean \""
+                       : v->certificates.n == 0 ? "; there are no certificates"
+                                                : "",
+                       near.name ? near.name : "", near.name ? "\"?" : "");
+    }
+}
+
+void validate_listener_tls(struct validator *v, struct config_listener *listener, const struct doc_node *node)
+{
+    bool is_tls = listener->protocol == CONFIG_HTTPS;
+    const struct doc_node *tls = doc_get(node, "tls");
+    listener->tls.place = place_of(v, tls ? tls : node);
+    if (!is_tls && (tls || validate_has(node, "certificates")))
+        validate_fault(v, tls ? tls : doc_get(node, "certificates"),
+                       "belongs to listeners with protocol: HTTPS, but this one has HTTP%s",
+                       validate_has(node, "protocol") ? "" : " (the default)");
+    if (is_tls && !validate_has(node, "certificates"))
+        validate_fault(v, validate_at(node, "protocol"),
+                       "is HTTPS without certificates, expected the name of one at least");
+    else if (is_tls && listener->n_certificates == 0)
+        validate_fault(v, doc_get(node, "certificates"), "is empty, expected the name of one at least");
+    if (listener->tls.min_version > listener->tls.max_version)
+        validate_fault(v, validate_at(tls, "max_version"), "is older than min_version");
+    resolve(v, listener, node);
+}

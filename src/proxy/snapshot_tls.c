@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/snapshot_tls.h"
+
+#include "core/clock.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static const struct slice all_alpn[] = {SLICE("http/1.1")};
+
+static iso_err report(struct iso_diag *diag, const struct config_place *place, const struct tls_fault *fault)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/%s", place->path, fault->key);
+    diag_add(diag, DIAG_ERROR, place->file, place->line, place->column, path, "%s", fault->text);
+    return ISO_ERR_INVALID;
+}
+
+/* Texts of the configuration end in NUL. */
+static const char *text_of(struct slice s)
+{
+    return s.ptr;
+}
+
+static void warn_expired(const struct config_certificate *config, const struct tls_cert *cert,
+                         struct iso_diag *diag)
+{
+    int64_t now_s = (int64_t)(clock_wall_ns() / NS_PER_S), end_s = tls_cert_not_after_s(cert);
+    int64_t begin_s = tls_cert_not_before_s(cert);
+    char when[32];
+    struct tm tm;
+    if (now_s <= end_s && now_s >= begin_s)
+        return;
+    time_t t = (time_t)(now_s > end_s ? end_s : begin_s);
+    strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&t, &tm));
+    diag_add(diag, DIAG_WARNING, config->place.file, config->place.line, config->place.column,
+             config->place.path, "the certificate in %s %s %s", text_of(config->cert_file),
+             now_s > end_s ? "has expired: it was valid until" : "is not valid yet: it begins on", when);
+}
+
+static iso_err load_cert(const struct config_certificate *config, struct tls_cert **out,
+                         struct iso_diag *diag)
+{
+    const struct tls_cert_files files = {.name = text_of(config->name),
+                                         .cert_file = text_of(config->cert_file),
+                                         .key_file = text_of(config->key_file),
+                                         .ocsp_file = text_of(config->ocsp_file)};
+    struct tls_fault fault;
+    if (tls_cert_load(&files, out, &fault))
+        return report(diag, &config->place, &fault);
+    warn_expired(config, *out, diag);
+    return ISO_OK;
+}
+
+/* All of them, so that every fault shows; those that failed stay NULL. */
+static iso_err load_certs(const struct config *config, struct tls_cert **certs, struct iso_diag *diag)
+{
+    iso_err err = ISO_OK;
+    for (uint32_t i = 0; i < config->n_certificates; i++)
+        if (load_cert(&config->certificates[i], &certs[i], diag))
+            err = ISO_ERR_INVALID;
+    return err;
+}
+
+static iso_err make_server(const struct config_listener *config, struct tls_cert **certs, struct arena *arena,
+                           struct tls_server **out, struct iso_diag *diag)
+{
+    const struct config_listener_tls *tls = &config->tls;
+    struct tls_cert **chosen = arena_array(arena, struct tls_cert *, config->n_certificates);
+    const char **tickets = arena_array(arena, const char *, tls->n_ticket_key_files + 1);
+    for (uint32_t i = 0; i < config->n_certificates; i++)
+        chosen[i] = certs[config->certificates[i]];
+    for (uint32_t i = 0; i < tls->n_ticket_key_files; i++)
+        tickets[i] = text_of(tls->ticket_key_files[i]);
+    const struct tls_server_options options = {.name = config->name,
+                                               .certs = chosen,
+                                               .n_certs = config->n_certificates,
+                                               .alpn = tls->n_alpn ? tls->alpn : all_alpn,
+                                               .n_alpn = tls->n_alpn ? tls->n_alpn : iso_countof(all_alpn),
+                                               .min_version = tls->min_version,
+                                               .max_version = tls->max_version,
+                                               .ticket_files = tickets,
+                                               .n_ticket_files = tls->n_ticket_key_files};
+    struct tls_fault fault;
+    if (tls_server_new(&options, out, &fault))
+        return report(diag, &tls->place, &fault);
+    return ISO_OK;
+}
+
+iso_err snapshot_load_certs(struct snapshot *snapshot, struct iso_diag *diag)
+{
+    snapshot->certs = arena_array(&snapshot->arena, struct tls_cert *, snapshot->config->n_certificates + 1);
+    snapshot->n_certs = snapshot->config->n_certificates;
+    return load_certs(snapshot->config, snapshot->certs, diag);
+}
+
+iso_err snapshot_add_tls(struct snapshot *snapshot, struct snap_listener *listener, struct iso_diag *diag)
+{
+    if (listener->config->protocol != CONFIG_HTTPS)
+        return ISO_OK;
+    return make_server(listener->config, snapshot->certs, &snapshot->arena, &listener->tls, diag);
+}
+
+iso_err snapshot_check_tls(const struct config *config, struct iso_diag *diag)
+{
+    struct arena arena;
+    arena_init(&arena);
+    struct tls_cert **certs = arena_array(&arena, struct tls_cert *, config->n_certificates + 1);
+    iso_err err = load_certs(config, certs, diag);
+    for (uint32_t l = 0; l < config->n_load_balancers && !err; l++)
+        for (uint32_t i = 0; i < config->load_balancers[l].n_listeners && !err; i++) {
+            const struct config_listener *listener = &config->load_balancers[l].listeners[i];
+            struct tls_server *server = NULL;
+            if (listener->protocol == CONFIG_HTTPS)
+                err = make_server(listener, certs, &arena, &server, diag);
+            if (server)
+                tls_server_unref(&server);
+        }
+    for (uint32_t i = 0; i < config->n_certificates; i++)
+        tls_cert_free(certs[i]);
+    arena_fini(&arena);
+    return err;
+}

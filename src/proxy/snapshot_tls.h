@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The TLS part of building a snapshot: certificates are loaded once, each listener gets a context of its own.
+ * Threads: control. */
+#ifndef ISOBAR_PROXY_SNAPSHOT_TLS_H
+#define ISOBAR_PROXY_SNAPSHOT_TLS_H
+
+#include "proxy/snapshot.h"
+
+/* Reads every certificate of the configuration into snapshot->certs. One that has expired is a warning. */
+iso_err snapshot_load_certs(struct snapshot *snapshot, struct iso_diag *diag) ISO_MUST_USE;
+/* The listener's context, when it speaks TLS. */
+iso_err snapshot_add_tls(struct snapshot *snapshot, struct snap_listener *listener,
+                         struct iso_diag *diag) ISO_MUST_USE;
+
+/* Would a snapshot of this configuration get its TLS contexts? Reads the files, keeps nothing (C-127). */
+iso_err snapshot_check_tls(const struct config *config, struct iso_diag *diag) ISO_MUST_USE;
+
+#endif

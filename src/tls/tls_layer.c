@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tls/tls_layer.h"
+
+#include "core/clock.h"
+#include "core/slab.h"
+#include "tls/server.h"
+#include "tls/tls_conn.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum {
+    IN_BYTES = 64 * 1024,
+    OUT_BYTES = 192 * 1024, /* a read of 128 KiB as records, and a head */
+    RECORD_BYTES = 16 * 1024,
+    OVERHEAD_BYTES = 256, /* of a record, at most */
+    /* A step that signs takes 250 us, the one after it 30 us: others wait half a millisecond at most. */
+    STEPS_PER_TURN = 2,
+    RESUMED_PER_TURN = 16, /* of those that wait, looked at in a turn */
+};
+
+struct tls_thread {
+    struct loop *loop;     /* borrows */
+    struct buf_pool *bufs; /* borrows */
+    struct slab slab;      /* of struct tls_conn */
+    BIO_METHOD *method;    /* owns */
+    BIO *bio;              /* owns; one for all: only one connection is worked on at a time */
+    size_t in_at, in_end;  /* the window in `in` that OpenSSL has not taken */
+    size_t out_len;
+    struct conn *sending; /* whose output `out` is; for when it does not fit */
+    bool out_failed;
+    struct list waiting; /* of struct tls_conn, oldest first */
+    struct loop_later later;
+    uint64_t turn; /* that `steps` counts in */
+    uint32_t steps;
+    struct ticket_chain tickets;
+    char stage[RECORD_BYTES]; /* small pieces become one record here */
+    char in[IN_BYTES];
+    char out[OUT_BYTES];
+};
+
+/* ---- between OpenSSL and the thread's buffers ---- */
+
+static int bio_read(BIO *bio, char *data, int cap)
+{
+    struct tls_thread *thread = BIO_get_data(bio);
+    size_t left = thread->in_end - thread->in_at, n = (size_t)cap < left ? (size_t)cap : left;
+    BIO_clear_retry_flags(bio);
+    if (n == 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    memcpy(data, thread->in + thread->in_at, n);
+    thread->in_at += n;
+    return (int)n;
+}
+
+/* Sends or queues what was gathered. A socket that is only connected (we are the client, in the handshake)
+ * has nothing before it: what it does not take at once means that something is wrong with it. */
+static enum conn_result push(struct tls_thread *thread)
+{
+    struct conn *conn = thread->sending;
+    struct iovec all = {thread->out, thread->out_len};
+    thread->out_len = 0;
+    if (thread->out_failed)
+        return CONN_FAILED;
+    if (all.iov_len == 0)
+        return conn->out ? CONN_BLOCKED : CONN_OK;
+    if (!conn->is_connecting)
+        return conn_send(conn, thread->bufs, &all, 1);
+    ssize_t n = send(conn->io.fd, all.iov_base, all.iov_len, MSG_NOSIGNAL);
+    return n == (ssize_t)all.iov_len ? CONN_OK : CONN_FAILED;
+}
+
+static int bio_write(BIO *bio, const char *data, int len)
+{
+    struct tls_thread *thread = BIO_get_data(bio);
+    size_t n = (size_t)len;
+    BIO_clear_retry_flags(bio);
+    iso_assert(n <= OUT_BYTES);
+    if (n > OUT_BYTES - thread->out_len && push(thread) == CONN_FAILED)
+        thread->out_failed = true;
+    memcpy(thread->out + thread->out_len, data, n);
+    thread->out_len += n;
+    return len;
+}
+
+static long bio_ctrl(BIO *bio, int what, long number, void *pointer)
+{
+    return what == BIO_CTRL_FLUSH;
+}
+
+static void resume_waiting(struct loop *loop, struct loop_later *later)
+{
+    struct tls_thread *thread = container_of(later, struct tls_thread, later);
+    struct list *mark = thread->waiting.prev; /* those that join meanwhile come next time */
+    for (int i = 0; i < RESUMED_PER_TURN && !list_is_empty(&thread->waiting); i++) {
+        struct list *node = thread->waiting.next;
+        struct tls_conn *tls = container_of(node, struct tls_conn, waiting);
+        struct loop_io *io = &tls->conn->io;
+        bool is_last = node == mark;
+        if (thread->turn == loop->turns && thread->steps >= STEPS_PER_TURN)
+            break;
+        list_remove(node);
+        io->on_ready(loop, io, EPOLLIN | EPOLLOUT);
+        if (is_last)
+            break;
+    }
+    if (!list_is_empty(&thread->waiting))
+        loop_later(loop, later);
+}
+
+struct tls_thread *tls_thread_new(struct loop *loop, struct buf_pool *bufs)
+{
+    struct tls_thread *thread = malloc(sizeof(*thread));
+    iso_assert(thread != NULL);
+    memset(thread, 0, offsetof(struct tls_thread, stage));
+    thread->loop = loop;
+    thread->bufs = bufs;
+    slab_init(&thread->slab, sizeof(struct tls_conn));
+    list_init(&thread->waiting);
+    loop_later_init(&thread->later, resume_waiting);
+    ticket_chain_init(&thread->tickets, loop->now_ns / NS_PER_S);
+    thread->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "isobar");
+    iso_assert(thread->method != NULL);
+    BIO_meth_set_read(thread->method, bio_read);
+    BIO_meth_set_write(thread->method, bio_write);
+    BIO_meth_set_ctrl(thread->method, bio_ctrl);
+    thread->bio = BIO_new(thread->method);
+    iso_assert(thread->bio != NULL);
+    BIO_set_data(thread->bio, thread);
+    BIO_set_init(thread->bio, 1);
+    return thread;
+}
+
+void tls_thread_free(struct tls_thread *thread)
+{
+    if (!thread)
+        return;
+    iso_assert(thread->slab.live == 0);
+    loop_cancel_later(&thread->later);
+    ticket_chain_fini(&thread->tickets);
+    BIO_free(thread->bio);
+    BIO_meth_free(thread->method);
+    slab_fini(&thread->slab);
+    free(thread);
+}
+
+const struct ticket_chain *tls_thread_tickets(struct tls_thread *thread)
+{
+    ticket_chain_turn(&thread->tickets, thread->loop->now_ns / NS_PER_S);
+    return &thread->tickets;
+}
+
+/* ---- one connection ---- */
+
+/* Begins work on a connection: its input in the window, what was held back before what will be made. */
+static void begin(struct tls_conn *tls, bool with_held)
+{
+    struct tls_thread *thread = tls->thread;
+    thread->sending = tls->conn;
+    thread->in_at = thread->in_end = thread->out_len = 0;
+    thread->out_failed = false;
+    if (tls->kept) {
+        thread->in_end = buf_len(tls->kept);
+        memcpy(thread->in, tls->kept->data + tls->kept->start, thread->in_end);
+        buf_give(thread->bufs, &tls->kept);
+    }
+    if (with_held && tls->held) {
+        thread->out_len = buf_len(tls->held);
+        memcpy(thread->out, tls->held->data + tls->held->start, thread->out_len);
+        buf_give(thread->bufs, &tls->held);
+    }
+}
+
+/* Ends it: what OpenSSL did not take is kept, and as long as anything is there reading must go on. */
+static bool keep_rest(struct tls_conn *tls)
+{
+    struct tls_thread *thread = tls->thread;
+    struct slice rest = slice_of(thread->in + thread->in_at, thread->in_end - thread->in_at);
+    thread->in_at = thread->in_end = 0;
+    if (rest.len && !buf_append(thread->bufs, &tls->kept, rest))
+        return false;
+    if (rest.len || SSL_pending(tls->ssl) > 0)
+        tls->conn->can_read = true;
+    return true;
+}
+
+/* What was made while reading: with an answer on its way it leaves with that. */
+static bool hold_or_push(struct tls_conn *tls, bool hold)
+{
+    struct tls_thread *thread = tls->thread;
+    if (!hold || tls->held)
+        return push(thread) != CONN_FAILED;
+    struct slice made = slice_of(thread->out, thread->out_len);
+    thread->out_len = 0;
+    return made.len == 0 || buf_append(thread->bufs, &tls->held, made);
+}
+
+/* Fills the empty window. CONN_EOF is an end without close_notify. */
+static enum conn_result fill(struct tls_conn *tls, size_t want)
+{
+    struct tls_thread *thread = tls->thread;
+    size_t n, cap = want + OVERHEAD_BYTES < IN_BYTES ? want + OVERHEAD_BYTES : IN_BYTES;
+    if (!tls->conn->can_read)
+        return CONN_BLOCKED;
+    enum conn_result result = conn_recv(tls->conn, thread->in, cap, &n);
+    if (result != CONN_OK)
+        return result;
+    thread->in_at = 0;
+    thread->in_end = n;
+    return CONN_OK;
+}
+
+/* May a step of a handshake be made in this turn? If not, it is made in a later one. */
+static bool take_step(struct tls_conn *tls)
+{
+    struct tls_thread *thread = tls->thread;
+    if (thread->turn != thread->loop->turns) {
+        thread->turn = thread->loop->turns;
+        thread->steps = 0;
+    }
+    if (thread->steps < STEPS_PER_TURN) {
+        thread->steps++;
+        return true;
+    }
+    if (list_is_empty(&tls->waiting))
+        list_push_back(&thread->waiting, &tls->waiting);
+    loop_later(thread->loop, &thread->later);
+    return false;
+}
+
+static void fail(struct tls_conn *tls)
+{
+    tls->has_failed = true;
+    ERR_clear_error(); /* SSL_get_error() looks at the queue: it is empty whenever we are called */
+}
+
+/* After a call that returned `result` <= 0: does it want more input? */
+static bool wants_more(struct tls_conn *tls, int result)
+{
+    switch (SSL_get_error(tls->ssl, result)) {
+    case SSL_ERROR_WANT_READ:
+        return true;
+    case SSL_ERROR_ZERO_RETURN:
+        tls->saw_close = true;
+        return false;
+    default:
+        fail(tls);
+        return false;
+    }
+}
+
+/* One step of the handshake with what the window holds. */
+static enum conn_result step(struct tls_conn *tls)
+{
+    int done = SSL_do_handshake(tls->ssl);
+    if (done == 1) {
+        tls->is_open = true;
+        return CONN_OK;
+    }
+    return wants_more(tls, done) ? CONN_BLOCKED : CONN_FAILED;
+}
+
+/* TLS begins with a handshake record, or with the two bytes of an SSLv2 length; a request in plain text with
+ * a letter. */
+static bool is_plain_text(const char *data)
+{
+    return (unsigned)(ascii_lower(data[0]) - 'a') < 26;
+}
+
+static void tls_close(struct conn *conn);
+
+/* Goes on with an accepted connection's handshake until it is done or the window is empty. */
+static enum conn_result accept_on(struct tls_conn *tls)
+{
+    struct tls_thread *thread = tls->thread;
+    for (;;) {
+        if (thread->in_at == thread->in_end) {
+            enum conn_result filled = fill(tls, IN_BYTES);
+            if (filled != CONN_OK)
+                return filled == CONN_EOF ? CONN_FAILED : filled;
+            if (!tls->has_input && is_plain_text(thread->in)) {
+                tls->conn->is_misspoken = true;
+                return CONN_FAILED;
+            }
+            tls->has_input = true;
+        }
+        if (!take_step(tls)) {
+            tls->conn->can_read = true;
+            return CONN_BLOCKED;
+        }
+        enum conn_result result = step(tls);
+        if (result != CONN_BLOCKED)
+            return result;
+    }
+}
+
+/* Application data into data[0..cap). */
+static enum conn_result decrypt(struct tls_conn *tls, char *data, size_t cap, size_t *n)
+{
+    struct tls_thread *thread = tls->thread;
+    size_t got = 0;
+    for (;;) {
+        if (thread->in_at == thread->in_end && SSL_pending(tls->ssl) == 0) {
+            enum conn_result filled = got > 0 ? CONN_BLOCKED : fill(tls, cap);
+            if (filled != CONN_OK && got == 0)
+                return filled == CONN_EOF ? CONN_FAILED : filled;
+            if (filled != CONN_OK)
+                break;
+        }
+        int len = SSL_read(tls->ssl, data + got, (int)(cap - got));
+        if (len > 0) {
+            got += (size_t)len;
+            if (got == cap)
+                break;
+        } else if (!wants_more(tls, len)) {
+            break;
+        }
+    }
+    *n = got;
+    return got > 0 ? CONN_OK : tls->saw_close ? CONN_EOF : CONN_FAILED;
+}
+
+static enum conn_result tls_read(struct conn *conn, char *data, size_t cap, size_t *n)
+{
+    struct tls_conn *tls = conn->layer_state;
+    enum conn_result result = CONN_OK;
+    if (tls->has_failed || tls->saw_close) {
+        conn->can_read = false;
+        conn->saw_eof |= tls->saw_close;
+        return tls->has_failed ? CONN_FAILED : CONN_EOF;
+    }
+    begin(tls, false);
+    if (!tls->is_open)
+        result = accept_on(tls);
+    if (result == CONN_OK) {
+        conn->is_handshaking = false;
+        result = decrypt(tls, data, cap, n);
+    }
+    bool ok = keep_rest(tls) && hold_or_push(tls, result == CONN_OK);
+    if (conn->is_misspoken) {
+        tls_close(conn);
+        return CONN_FAILED;
+    }
+    if (!ok)
+        fail(tls);
+    if (result == CONN_OK && (tls->saw_close || tls->has_failed))
+        conn->can_read = true; /* to be told at the next read */
+    if (result == CONN_EOF)
+        conn->saw_eof = true;
+    if (result == CONN_FAILED)
+        fail(tls);
+    return ok ? result : CONN_FAILED;
+}
+
+static bool encrypt(struct tls_conn *tls, const char *data, size_t len)
+{
+    while (len > 0) {
+        int n = SSL_write(tls->ssl, data, len > INT32_MAX ? INT32_MAX : (int)len);
+        if (n <= 0) {
+            fail(tls);
+            return false;
+        }
+        data += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* A head and the beginning of its body share a record; what fills records alone is not copied. */
+static bool encrypt_pieces(struct tls_conn *tls, const struct iovec *pieces, int n)
+{
+    char *stage = tls->thread->stage;
+    size_t staged = 0;
+    for (int i = 0; i < n; i++) {
+        const char *data = pieces[i].iov_base;
+        size_t len = pieces[i].iov_len;
+        while (len > 0) {
+            if (staged == 0 && (len >= RECORD_BYTES || i == n - 1)) {
+                size_t whole = i == n - 1 ? len : len - len % RECORD_BYTES;
+                if (!encrypt(tls, data, whole))
+                    return false;
+                data += whole;
+                len -= whole;
+                continue;
+            }
+            size_t part = len < RECORD_BYTES - staged ? len : RECORD_BYTES - staged;
+            memcpy(stage + staged, data, part);
+            staged += part;
+            data += part;
+            len -= part;
+            if (staged == RECORD_BYTES) {
+                if (!encrypt(tls, stage, staged))
+                    return false;
+                staged = 0;
+            }
+        }
+    }
+    return encrypt(tls, stage, staged);
+}
+
+/* Adds close_notify to the output. Without it a peer cannot tell an end from a cut, and OpenSSL's clients do
+ * not resume the session. */
+static void add_close(struct tls_conn *tls)
+{
+    if (tls->sent_close || !tls->is_open || tls->has_failed)
+        return;
+    tls->sent_close = true;
+    if (SSL_shutdown(tls->ssl) < 0)
+        ERR_clear_error();
+}
+
+static enum conn_result tls_write(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces, int n)
+{
+    struct tls_conn *tls = conn->layer_state;
+    if (conn->is_connecting)
+        return conn_send(conn, bufs, pieces, n);
+    if (tls->has_failed || tls->sent_close || !tls->is_open)
+        return CONN_FAILED;
+    struct buf *kept = tls->kept; /* not this call's business */
+    tls->kept = NULL;
+    begin(tls, true);
+    bool ok = encrypt_pieces(tls, pieces, n);
+    if (ok && conn->is_last_write)
+        add_close(tls);
+    tls->kept = kept;
+    return ok ? push(tls->thread) : CONN_FAILED;
+}
+
+static void tls_shut(struct conn *conn)
+{
+    struct tls_conn *tls = conn->layer_state;
+    if (tls->sent_close || conn->is_connecting)
+        return;
+    struct buf *kept = tls->kept;
+    tls->kept = NULL;
+    begin(tls, true);
+    add_close(tls);
+    tls->kept = kept;
+    if (push(tls->thread) == CONN_FAILED)
+        tls->has_failed = true;
+}
+
+static void tls_close(struct conn *conn)
+{
+    struct tls_conn *tls = conn->layer_state;
+    struct tls_thread *thread = tls->thread;
+    if (!conn->is_cut && !conn->out)
+        tls_shut(conn);
+    buf_give(thread->bufs, &tls->kept);
+    buf_give(thread->bufs, &tls->held);
+    list_remove(&tls->waiting);
+    SSL_free(tls->ssl);
+    if (tls->server)
+        tls_server_unref(&tls->server);
+    slab_give(&thread->slab, tls);
+    conn->layer = NULL;
+    conn->layer_state = NULL;
+    conn->is_handshaking = false;
+}
+
+static enum conn_result tls_handshake(struct conn *conn, struct buf_pool *bufs)
+{
+    iso_unreachable("a listener's connection is never connecting");
+}
+
+static const struct conn_layer layer = {
+    .read = tls_read, .write = tls_write, .handshake = tls_handshake, .shut = tls_shut, .close = tls_close};
+
+bool tls_accept(struct tls_thread *thread, struct conn *conn, struct tls_server *server)
+{
+    struct tls_conn *tls = slab_try_take(&thread->slab);
+    SSL *ssl = tls ? tls_server_open(server) : NULL;
+    if (!ssl) {
+        if (tls)
+            slab_give(&thread->slab, tls);
+        ERR_clear_error();
+        return false;
+    }
+    *tls = (struct tls_conn){.conn = conn, .thread = thread, .server = tls_server_ref(server), .ssl = ssl};
+    list_init(&tls->waiting);
+    SSL_set_app_data(ssl, tls);
+    BIO_up_ref(thread->bio);
+    SSL_set_bio(ssl, thread->bio, thread->bio);
+    SSL_set_accept_state(ssl);
+    conn->layer = &layer;
+    conn->layer_state = tls;
+    conn->is_handshaking = true;
+    return true;
+}
+
+bool tls_is_resumed(const struct conn *conn)
+{
+    const struct tls_conn *tls = conn->layer_state;
+    return SSL_session_reused(tls->ssl);
+}
+
+struct slice tls_alpn(const struct conn *conn)
+{
+    const struct tls_conn *tls = conn->layer_state;
+    const unsigned char *chosen;
+    unsigned len;
+    SSL_get0_alpn_selected(tls->ssl, &chosen, &len);
+    return slice_of((const char *)chosen, len);
+}
+
+const char *tls_version(const struct conn *conn)
+{
+    const struct tls_conn *tls = conn->layer_state;
+    return SSL_get_version(tls->ssl);
+}

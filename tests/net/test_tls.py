@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS with clients: certificates by name, versions, resumption, reloads, and what goes wrong."""
+import json
+import os
+import re
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from harness.backend import replying, text_response
+from harness.process import wait_until
+from harness.stand import address_of
+from harness.tls import Authority, openssl, shown_name, tls_wire
+from harness.wire import connect
+
+
+@pytest.fixture
+def ca(tmp_path):
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    return Authority(folder)
+
+
+def serve_tls(stand, backend, certificates, tls=None, listener=None, **top):
+    """isobar with one HTTPS listener that shows these certificates, in this order."""
+    config = stand.config(backend, listener={"protocol": "HTTPS", "certificates": [c["name"] for c in certificates],
+                                             **({"tls": tls} if tls else {}), **(listener or {})},
+                          certificates=certificates, **top)
+    return stand.serve(config)
+
+
+def client(stand, context, name="t.example", proxy=None, **options):
+    wire = tls_wire(address_of((proxy or stand.proxies[0]).config), context, name, **options)
+    stand.clients.append(wire)
+    return wire
+
+
+def handshakes(proxy, result):
+    return proxy.metrics().total("listener_tls_handshakes_total", result=result)
+
+
+def test_A5_a_request_over_tls_is_forwarded_as_https(stand, ca):
+    backend = stand.backend()
+    proxy = serve_tls(stand, backend, [ca.issue("t", "t.example")])
+    wire = client(stand, ca.context())
+    for n in range(3):
+        wire.request("POST", f"/{n}", body=b"x" * 1000)
+        assert wire.read_response().status == 200
+    assert wire.sock.version() == "TLSv1.3" and shown_name(wire) == "t.example"
+    assert len(backend.requests) == 3 and backend.requests[0].body == b"x" * 1000
+    assert backend.requests[0].get("X-Forwarded-Proto") == "https"
+    assert handshakes(proxy, "full") == 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 16000, 16384, 100_000, 3_000_000])
+def test_A5_bodies_of_any_size_pass_both_ways(stand, ca, size):
+    body = os.urandom(size)
+    backend = stand.backend()
+    backend.answer = lambda request: text_response(request.body)
+    serve_tls(stand, backend, [ca.issue("t", "t.example")])
+    wire = client(stand, ca.context(), timeout_s=60)
+    for _ in range(2):
+        wire.request("POST", body=body)
+        assert wire.read_response().body == body
+
+
+def test_A5_chunked_and_close_delimited_answers_pass(stand, ca):
+    def script(wire):
+        wire.read_request()
+        wire.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(100):
+            wire.send(b"400\r\n" + b"c" * 1024 + b"\r\n")
+        wire.send(b"0\r\n\r\n")
+        wire.read_request()
+        wire.send(b"HTTP/1.0 200 OK\r\n\r\n" + b"d" * 200_000)
+
+    stand_backend = stand.backend(script)
+    serve_tls(stand, stand_backend, [ca.issue("t", "t.example")])
+    wire = client(stand, ca.context())
+    wire.request()
+    assert wire.read_response().body == b"c" * 102_400
+    wire.request(version="1.0", fields=[("Connection", "close")])
+    assert wire.read_response().body == b"d" * 200_000  # a ragged end would raise: close_notify came
+
+
+def test_A5_a_truncated_answer_is_no_good_end(stand, ca):
+    def script(wire):
+        wire.read_request()
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nhalf")
+
+    serve_tls(stand, stand.backend(script), [ca.issue("t", "t.example")])
+    wire = client(stand, ca.context())
+    wire.request()
+    wire.read_until(b"\r\n\r\n")
+    with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+        wire.read_exact(100000)
+
+
+def test_C_075_certificates_are_chosen_by_name(stand, ca):
+    certs = [ca.issue("default", "default.example"), ca.issue("a", "a.example"), ca.issue("b", "*.b.example")]
+    proxy = serve_tls(stand, stand.backend(), certs)
+    context = ca.context(verify=False)
+
+    def shown(name):
+        text = openssl("s_client", "-connect", "%s:%d" % address_of(proxy.config),
+                       *(["-servername", name] if name else ["-noservername"]), data=b"")
+        return re.search(r"subject=CN ?= ?(\S+)", text)[1]
+
+    expected = [(None, "default.example"), ("A.EXAMPLE", "a.example"), ("x.b.example", "*.b.example"),
+                ("y.x.b.example", "default.example"), ("unknown.example", "default.example"),
+                ("b.example", "default.example"), ("a.example.", "a.example")]
+    for name, certificate in expected:
+        assert shown(name) == certificate, name
+    # Without a.example, and with another default.
+    config = dict(proxy.config)
+    config["certificates"] = [ca.issue("default", "new-default.example"), certs[2]]
+    config["load_balancers"][0]["listeners"][0]["certificates"] = ["default", "b"]
+    held = client(stand, context, "a.example")
+    proxy.reload(config)
+    assert shown(None) == shown("a.example") == shown("unknown.example") == "new-default.example"
+    assert shown("x.b.example") == "*.b.example"
+    held.request()  # what is open goes on
+    assert held.read_response().status == 200
+
+
+def test_A5_rsa_and_ecdsa_for_one_name(stand, ca):
+    certs = [ca.issue("ec", "t.example"), ca.issue("rsa", "t.example", kind="rsa", subject="/CN=the-rsa-one")]
+    proxy = serve_tls(stand, stand.backend(), certs)
+    where = ["-connect", "%s:%d" % address_of(proxy.config), "-servername", "t.example"]
+    assert "CN = t.example" in openssl("s_client", *where, data=b"").replace("CN=", "CN = ")
+    for options in (["-sigalgs", "RSA-PSS+SHA256"], ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"]):
+        assert "the-rsa-one" in openssl("s_client", *where, *options, data=b"")
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_A5_sessions_resume(stand, ca, version):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example"), ca.issue("u", "u.example")])
+    context = ca.context()
+    context.minimum_version = context.maximum_version = getattr(ssl.TLSVersion, version)
+    first = client(stand, context)
+    first.request()
+    first.read_response()
+    session = first.sock.session
+    again = client(stand, context, session=session)
+    again.request()
+    assert again.read_response().status == 200 and again.sock.session_reused
+    proxy.reload()  # a reload keeps the keys
+    again = client(stand, context, session=session)
+    again.request()
+    assert again.read_response().status == 200 and again.sock.session_reused
+    assert handshakes(proxy, "resumed") == 2
+    # A session of one name is none of another.
+    other = context.wrap_socket(connect(address_of(proxy.config)).sock, server_hostname="u.example", session=session)
+    assert not other.session_reused
+    other.close()
+
+
+def test_C_078_instances_that_share_ticket_keys_resume_each_others_sessions(stand, ca, tmp_path):
+    old, new = tmp_path / "old.key", tmp_path / "new.key"
+    old.write_bytes(os.urandom(80))
+    new.write_bytes(os.urandom(48))
+    certs = [ca.issue("t", "t.example")]
+    listener = {"name": "shop"}
+    one, two = (serve_tls(stand, stand.backend(), certs, {"ticket_key_files": [str(old)]}, listener) for _ in range(2))
+    context = ca.context()
+    session = None
+
+    def visit(proxy, expect=True):
+        nonlocal session
+        wire = client(stand, context, proxy=proxy, session=session)
+        wire.request()
+        assert wire.read_response().status == 200
+        if session is not None:
+            assert wire.sock.session_reused is expect
+        session = wire.sock.session
+        wire.close()
+
+    def set_keys(proxy, *files):
+        proxy.config["load_balancers"][0]["listeners"][0]["tls"]["ticket_key_files"] = [str(f) for f in files]
+        proxy.reload(proxy.config)
+
+    for _ in range(3):
+        visit(one)
+        visit(two)
+    for proxy in (one, two):  # the new key is accepted everywhere before it makes tickets anywhere
+        set_keys(proxy, old, new)
+        visit(one)
+        visit(two)
+    for proxy in (one, two):
+        set_keys(proxy, new, old)
+        visit(one)
+        visit(two)
+    set_keys(one, new)
+    set_keys(two, new)
+    visit(one)
+    visit(two)
+    three = serve_tls(stand, stand.backend(), certs, {"ticket_key_files": [str(new)]}, listener)  # "restarted"
+    visit(three)
+
+
+def test_C_080_early_data_is_off(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    where = ["-connect", "%s:%d" % address_of(proxy.config), "-servername", "t.example", "-ign_eof"]
+    text = openssl("s_client", *where, data=b"GET / HTTP/1.1\r\nHost: t.example\r\nConnection: close\r\n\r\n")
+    assert "Post-Handshake New Session Ticket arrived" in text and "Max Early Data: 0" in text
+
+
+def test_C_082_close_notify_is_a_half_close(stand, ca):
+    body = os.urandom(3 << 20)
+    backend = stand.backend(replying(text_response(body)))
+    proxy = serve_tls(stand, backend, [ca.issue("t", "t.example")])
+    # The memory BIOs show every byte: the request and close_notify go out, the socket stays open.
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = ca.context().wrap_bio(incoming, outgoing, server_hostname="t.example")
+    wire = stand.client(proxy)
+
+    def step(function, *args):
+        while True:
+            try:
+                return function(*args)
+            except ssl.SSLWantReadError:
+                wire.send(outgoing.read())
+                data = wire.sock.recv(65536)
+                if not data:
+                    incoming.write_eof()
+                incoming.write(data)
+
+    step(tls.do_handshake)
+    tls.write(b"GET / HTTP/1.1\r\nHost: t.example\r\n\r\n")
+    wire.send(outgoing.read())
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.unwrap()
+    wire.send(outgoing.read())
+    raw = wire.read_to_end()
+    assert len(raw) > len(body), "the whole answer comes although the client has ended its direction"
+    assert raw[-24:-19] == b"\x17\x03\x03\x00\x13", "and ends with a record of an alert's size: our close_notify"
+
+
+def test_C_083_names_and_lists_of_any_shape(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    address = address_of(proxy.config)
+    where = ["-connect", "%s:%d" % address]
+    for name in ("t.example.", "127.0.0.1", "a" * 255, "x" * 63 + ".example", "-", "."):
+        text = openssl("s_client", *where, "-servername", name, data=b"")
+        assert "CN = t.example" in text.replace("CN=", "CN = "), name
+    assert "No ALPN negotiated" in openssl("s_client", *where, data=b"")
+    assert "ALPN protocol: http/1.1" in openssl("s_client", *where, "-alpn", "h2,http/1.1", data=b"")
+    assert "no application protocol" in openssl("s_client", *where, "-alpn", "h2", data=b"", ok=False)
+    assert wait_until(lambda: handshakes(proxy, "failed") == 1)
+
+
+def test_C_083_plain_text_on_a_tls_port_is_told_so(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    for n, text in enumerate((b"GET / HTTP/1.1\r\nHost: t.example\r\n\r\n", b"P", b"DELETE /x HTTP/1.1\r\n")):
+        wire = stand.client()
+        wire.send(text)
+        answer = wire.read_response()
+        assert answer.status == 400 and b"HTTPS" in answer.body and answer.closes
+        wire.close()
+        assert wait_until(lambda n=n: handshakes(proxy, "plain_text") == n + 1)
+
+
+@pytest.mark.parametrize("garbage", [b"\x00" * 100, b"\x16\x03\x01\xff\xff" + b"\0" * 100, b"\x80\x2e\x01\x03\x01" + b"\0" * 43,
+                                     b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", b"\x15\x03\x03\x00\x02\x02\x28"])
+def test_C_083_garbage_ends_the_handshake(stand, ca, garbage):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    wire = stand.client()
+    wire.send(garbage)
+    wire.end_writing()
+    wire.read_to_end()
+    assert wait_until(lambda: handshakes(proxy, "failed") == 1)
+
+
+def test_C_083_records_without_content_do_not_go_on_for_ever(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    wire = stand.client()
+    try:
+        for _ in range(1000):
+            wire.send(b"\x16\x03\x01\x00\x00" * 100)
+    except OSError:
+        pass
+    wire.read_to_end()
+    assert wait_until(lambda: handshakes(proxy, "failed") == 1)
+
+
+def test_C_085_old_versions_and_renegotiation_are_refused(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    where = ["-connect", "%s:%d" % address_of(proxy.config), "-servername", "t.example"]
+    for version in ("-tls1", "-tls1_1"):
+        text = openssl("s_client", *where, version, "-cipher", "ALL@SECLEVEL=0", data=b"", ok=False)
+        assert "Cipher is (NONE)" in text, text
+    client_ = subprocess.Popen(["openssl", "s_client", *where, "-tls1_2"], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    time.sleep(0.5)
+    client_.stdin.write(b"R\n")
+    client_.stdin.flush()
+    text = client_.communicate(timeout=20)[0].decode(errors="replace")
+    assert "RENEGOTIATING" in text and re.search("no renegotiation|handshake failure|alert", text)
+    assert "Compression: NONE" in text
+
+
+def test_A5_versions_can_be_bounded(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")], {"min_version": "1.3"})
+    context = ca.context()
+    assert client(stand, context).sock.version() == "TLSv1.3"
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError):
+        client(stand, context)
+    proxy.config["load_balancers"][0]["listeners"][0]["tls"] = {"max_version": "1.2"}
+    proxy.reload(proxy.config)
+    assert client(stand, ca.context()).sock.version() == "TLSv1.2"
+
+
+def test_A12_a_handshake_has_a_deadline_however_slowly_it_goes_on(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")], listener={"timeouts": {"handshake_ms": 400}})
+    wires = [stand.client() for _ in range(3)]
+    wires[1].send(b"\x16")
+    for byte in b"\x16\x03\x01\x02\x00":
+        wires[2].send(bytes([byte]))
+        time.sleep(0.05)
+    for wire in wires:
+        wire.expect_end()
+    assert wait_until(lambda: handshakes(proxy, "timeout") == 3)
+
+
+def test_A5_a_hello_in_single_bytes_is_understood(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = ca.context().wrap_bio(incoming, outgoing, server_hostname="t.example")
+    wire = stand.client(proxy)
+
+    def step(function, *args):
+        while True:
+            try:
+                return function(*args)
+            except ssl.SSLWantReadError:
+                for byte in outgoing.read():
+                    wire.send(bytes([byte]))
+                incoming.write(wire.sock.recv(7))
+
+    step(tls.do_handshake)
+    tls.write(b"GET / HTTP/1.1\r\nHost: t.example\r\nConnection: close\r\n\r\n")
+    assert step(tls.read, 100000).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_A5_many_connections_at_once_all_get_their_turn(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    context = ca.context()
+    plain = [connect(address_of(proxy.config)) for _ in range(60)]
+    wires = []
+    for wire in plain:
+        sock = context.wrap_socket(wire.sock, server_hostname="t.example", do_handshake_on_connect=False)
+        sock.setblocking(False)
+        try:
+            sock.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        wires.append(sock)
+    for sock in wires:
+        sock.settimeout(20)
+        sock.do_handshake()
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: t.example\r\nConnection: close\r\n\r\n")
+        assert sock.recv(100000).startswith(b"HTTP/1.1 200 OK")
+        sock.close()
+    assert handshakes(proxy, "full") == 60
+
+
+def test_A5_websockets_pass_over_tls(stand, ca):
+    def script(wire):
+        wire.read_request()
+        wire.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nhello")
+        while True:
+            data = wire.sock.recv(65536)
+            if not data:
+                return
+            wire.send(data)
+
+    serve_tls(stand, stand.backend(script), [ca.issue("t", "t.example")])
+    wire = client(stand, ca.context())
+    wire.request(fields=[("Connection", "Upgrade"), ("Upgrade", "echo")])
+    assert wire.read_response().status == 101
+    assert wire.read_exact(5) == b"hello"
+    data = os.urandom(300_000)
+    for n in range(0, len(data), 30_000):
+        wire.send(data[n:n + 30_000])
+        assert wire.read_exact(len(data[n:n + 30_000])) == data[n:n + 30_000]
+
+
+def test_E5_certificates_are_read_again_on_reload(stand, ca):
+    certificate = ca.issue("t", "t.example")
+    proxy = serve_tls(stand, stand.backend(), [certificate])
+    held = client(stand, ca.context())
+    serial = held.sock.getpeercert()["serialNumber"]
+    ca.issue("t", "t.example")
+    proxy.reload()
+    fresh = client(stand, ca.context())
+    assert fresh.sock.getpeercert()["serialNumber"] != serial
+    held.request()
+    assert held.read_response().status == 200
+    with open(certificate["key_file"], "w", encoding="ascii") as text:
+        text.write("broken")
+    proxy.reload()  # refused: what was in force goes on
+    assert client(stand, ca.context()).sock.getpeercert()["serialNumber"] == fresh.sock.getpeercert()["serialNumber"]
+    assert proxy.reload_counts() == (1, 1)
+
+
+def test_C_127_check_finds_what_is_wrong_with_certificates(stand, ca, tmp_path):
+    good, other = ca.issue("good", "t.example"), ca.issue("other", "u.example")
+    backend = stand.backend()
+
+    def check(certificates, names=("c",), ok=False, **tls):
+        config = stand.config(backend, listener={"protocol": "HTTPS", "certificates": list(names), "tls": tls},
+                              certificates=certificates)
+        (tmp_path / "check.json").write_text(json.dumps(config, indent=1))
+        status, out, err = stand.isobar("check", str(tmp_path / "check.json"))
+        assert (status == 0) is ok, out + err
+        return out + err
+
+    def cert(**keys):
+        return [{"name": "c", "cert_file": good["cert_file"], "key_file": good["key_file"], **keys}]
+
+    check(cert(), ok=True)
+    text = check(cert(key_file=other["key_file"]))
+    assert re.search(r"check.json:\d+:\d+: /certificates/0/key_file: .*is not the key of the certificate", text)
+    assert "/certificates/0/cert_file: cannot read" in check(cert(cert_file="/nowhere.pem"))
+    assert "no certificate in" in check(cert(cert_file=good["key_file"]))
+    assert "no private key in" in check(cert(key_file=good["cert_file"]))
+    assert "no certificate has that name; did you mean" in check(cert(), names=("d",))
+    assert "/tls/ticket_key_files: cannot read" in check(cert(), ticket_key_files=["/nowhere.key"])
+    assert "expected 80" in check(cert(), ticket_key_files=[good["key_file"]])
+    expired = ca.issue("old", "old.example", days=-1)
+    assert "warning" in check([{**expired, "name": "c"}], ok=True)
+
+
+def test_A5_a_redirect_keeps_https(stand, ca):
+    serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")], listener={
+        "rules": [{"match": {"path": "/old"}, "redirect": {"path": "/new"}}]})
+    wire = client(stand, ca.context())
+    wire.request(target="/old")
+    assert wire.read_response().get("Location").startswith("https://t.example")
