@@ -9,6 +9,9 @@ ok=0 bad=0; tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
 mark() { if "${@:2}"; then ok=$((ok + 1)); else bad=$((bad + 1)); echo "FAIL $1"; fi; }
 len=20; [ "$within" -gt 0 ] && len=$((within + 5))
 url=http://$host:$port
+# How many connections the kernel has at the proxy's port that are not closed: what a slow reader sees itself comes too late,
+# since it first reads what its own kernel holds, 32 bytes every 5 seconds, and meets the reset behind that.
+held() { awk -v port=":$(printf %04X "$port")$" '$2 ~ port && $4 ~ /^(01|04|05|08)$/' /proc/net/tcp | wc -l; }
 run() { # run NAME PATH ARGS...
   local name=$1 path=$2; shift 2
   (cd "$tmp" && timeout $((len + 15)) slowhttptest -c 300 -r 150 -l $len -p 3 -g -o "$name" "$@" -u "$url$path" > "$name.log" 2>&1) &
@@ -17,9 +20,13 @@ run() { # run NAME PATH ARGS...
     sleep 1; n=$((n + 1))
     [ "$(curl -s -o /dev/null -m 2 -w '%{http_code}' "$url/bytes/100")" = 200 ] || late=$((late + 1))
   done
+  local left=0
+  [ "$within" -gt 0 ] && { sleep 2; left=$(held); }
   wait $pid
   mark "$name: $late of $n normal requests were not answered in 2 s" [ $late -eq 0 ]
-  if [ "$within" -gt 0 ] && [ "$name" != range ]; then
+  if [ "$within" -gt 0 ] && [ "$name" = read ]; then
+    mark "read: $left slow connections were still held after $((len - 1)) s" [ "$left" -lt 10 ]
+  elif [ "$within" -gt 0 ] && [ "$name" != range ]; then
     mark "$name: slow connections were still open after ${len} s" grep -qa 'No open connections left' "$tmp/$name.log"
   fi
 }
