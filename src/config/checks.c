@@ -133,6 +133,14 @@ bool check_host(struct decoder *decoder, const struct doc_node *node, struct sli
            refuse(decoder, node, "expected a host name or an address, with or without a port");
 }
 
+bool check_cookie_attribute(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    for (size_t i = 0; i < text->len; i++)
+        if (text->ptr[i] <= ' ' || text->ptr[i] >= 0x7f || text->ptr[i] == ';')
+            return refuse(decoder, node, "expected " EXPECT_COOKIE_ATTRIBUTE);
+    return true;
+}
+
 bool check_token(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     return is_token(*text) || refuse(decoder, node, "expected " EXPECT_TOKEN);

@@ -6,34 +6,36 @@
 
 #include "config/schema.h"
 
-#define EXPECT_NAME   "a name of 1 to 128 letters, digits and . _ - / : @"
-#define EXPECT_PATH   "a path that begins with /"
-#define EXPECT_TARGET "a path that begins with /, with or without a query"
-#define EXPECT_HOST   "a host name such as example.com or *.example.com, or an address"
-#define EXPECT_TOKEN  "a name of letters, digits and signs such as - _ . without blanks"
-#define EXPECT_VALUE  "a text without control characters or blanks at its ends"
-#define EXPECT_FILE   "a file name"
-#define EXPECT_ALPN   "http/1.1"
-#define EXPECT_UNIX   "the path of a unix socket, at most 107 bytes"
-#define EXPECT_REGEX  "a regular expression (PCRE2)"
-#define EXPECT_MAC    "auto or a MAC such as 02:00:00:00:00:01"
-#define EXPECT_SCHEME "http or https"
+#define EXPECT_NAME             "a name of 1 to 128 letters, digits and . _ - / : @"
+#define EXPECT_PATH             "a path that begins with /"
+#define EXPECT_TARGET           "a path that begins with /, with or without a query"
+#define EXPECT_HOST             "a host name such as example.com or *.example.com, or an address"
+#define EXPECT_COOKIE_ATTRIBUTE "visible characters without ; or blanks"
+#define EXPECT_TOKEN            "a name of letters, digits and signs such as - _ . without blanks"
+#define EXPECT_VALUE            "a text without control characters or blanks at its ends"
+#define EXPECT_FILE             "a file name"
+#define EXPECT_ALPN             "http/1.1"
+#define EXPECT_UNIX             "the path of a unix socket, at most 107 bytes"
+#define EXPECT_REGEX            "a regular expression (PCRE2)"
+#define EXPECT_MAC              "auto or a MAC such as 02:00:00:00:00:01"
+#define EXPECT_SCHEME           "http or https"
 #define EXPECT_LOG_FORMAT                                                                                    \
     "json, common, combined or a text with fields in braces such as \"{client} {status}\""
 #define EXPECT_TEMPLATE "a text that may contain {host}, {path} or {query}"
 
-schema_check_fn check_name;           /* of load balancers, groups, rules */
-schema_check_fn check_path;           /* "/..." without ? # and control characters */
-schema_check_fn check_request_target; /* "/..." with or without a query */
-schema_check_fn check_host_pattern;   /* exact or "*.suffix"; to lower case */
-schema_check_fn check_host;           /* a Host value, with or without a port */
-schema_check_fn check_method;         /* a token; lower case of a known method is refused */
-schema_check_fn check_token;          /* RFC 9110 5.6.2 */
-schema_check_fn check_token_name;     /* the same of a key in a map */
-schema_check_fn check_field_name;     /* a key that is a field name, to lower case */
-schema_check_fn check_own_field;      /* a key that is a field name which is not ours alone to set */
-schema_check_fn check_removed_field;  /* the same of a value */
-schema_check_fn check_field_value;    /* RFC 9110 5.5 */
+schema_check_fn check_name;             /* of load balancers, groups, rules */
+schema_check_fn check_path;             /* "/..." without ? # and control characters */
+schema_check_fn check_request_target;   /* "/..." with or without a query */
+schema_check_fn check_host_pattern;     /* exact or "*.suffix"; to lower case */
+schema_check_fn check_host;             /* a Host value, with or without a port */
+schema_check_fn check_method;           /* a token; lower case of a known method is refused */
+schema_check_fn check_token;            /* RFC 9110 5.6.2 */
+schema_check_fn check_cookie_attribute; /* RFC 6265 4.1.1: visible, no semicolon */
+schema_check_fn check_token_name;       /* the same of a key in a map */
+schema_check_fn check_field_name;       /* a key that is a field name, to lower case */
+schema_check_fn check_own_field;        /* a key that is a field name which is not ours alone to set */
+schema_check_fn check_removed_field;    /* the same of a value */
+schema_check_fn check_field_value;      /* RFC 9110 5.5 */
 schema_check_fn check_log_file;   /* "off", "stdout" or a file, made absolute by the folder of the document */
 schema_check_fn check_file;       /* a file name, made absolute in the same way */
 schema_check_fn check_alpn;       /* a protocol that listeners can speak over TLS */

@@ -160,6 +160,27 @@ struct config_health_check {
     uint32_t healthy_threshold, unhealthy_threshold;
 };
 
+enum config_affinity_type {
+    CONFIG_AFFINITY_NONE,
+    CONFIG_AFFINITY_COOKIE,    /* the cookie names the target */
+    CONFIG_AFFINITY_SESSION,   /* a session cookie, mapped in a table */
+    CONFIG_AFFINITY_CLIENT_IP, /* the client's address, mapped in a table */
+};
+enum config_cookie_id { CONFIG_COOKIE_OPAQUE, CONFIG_COOKIE_SIGNED, CONFIG_COOKIE_PLAIN };
+enum config_same_site { CONFIG_SAME_SITE_LAX, CONFIG_SAME_SITE_STRICT, CONFIG_SAME_SITE_NONE };
+
+struct config_affinity {
+    uint8_t type;      /* enum config_affinity_type */
+    uint8_t id;        /* enum config_cookie_id */
+    uint8_t same_site; /* enum config_same_site */
+    bool http_only, secure, cookie_max_age;
+    struct slice cookie; /* its name */
+    struct slice secret; /* signs the cookie */
+    struct slice path, domain;
+    uint32_t ttl_ms; /* key ttl_s */
+    uint32_t max_sessions;
+};
+
 enum config_hash_kind {
     CONFIG_HASH_CLIENT_IP,
     CONFIG_HASH_HEADER,
@@ -197,6 +218,7 @@ struct config_target_group {
         uint32_t pending;     /* requests of a group that may wait for a connection, over all workers */
         uint32_t pending_ms;
     } limits;
+    struct config_affinity affinity;
     uint32_t deregistration_delay_ms; /* key deregistration_delay_s */
     struct config_target *targets;
     uint32_t n_targets;

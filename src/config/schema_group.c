@@ -88,6 +88,48 @@ static const struct schema_section group_limits = {
     .keys = group_limits_keys, .item = "a target group's limits", .doc = "What targets are given at most."};
 #undef HOLDER
 
+#define HOLDER struct config_affinity
+static const struct schema_choice affinity_types[] = {{"none", CONFIG_AFFINITY_NONE},
+                                                      {"cookie", CONFIG_AFFINITY_COOKIE},
+                                                      {"session", CONFIG_AFFINITY_SESSION},
+                                                      {"client_ip", CONFIG_AFFINITY_CLIENT_IP},
+                                                      {NULL, 0}};
+static const struct schema_choice cookie_ids[] = {{"opaque", CONFIG_COOKIE_OPAQUE},
+                                                  {"signed", CONFIG_COOKIE_SIGNED},
+                                                  {"plain", CONFIG_COOKIE_PLAIN},
+                                                  {NULL, 0}};
+static const struct schema_choice same_sites[] = {{"lax", CONFIG_SAME_SITE_LAX},
+                                                  {"strict", CONFIG_SAME_SITE_STRICT},
+                                                  {"none", CONFIG_SAME_SITE_NONE},
+                                                  {NULL, 0}};
+static const struct schema_key affinity_keys[] = {
+    CHOICE(
+        "type", type, affinity_types, "none",
+        "cookie: the cookie names the target; session: a session cookie, mapped in memory, and the client's "
+        "address until it comes; client_ip: the address, mapped in memory"),
+    TEXT("cookie", cookie, check_token, EXPECT_TOKEN, NULL,
+         "name of the cookie; lb_server for cookie and lb_session for session when left out"),
+    SECONDS("ttl_s", ttl_ms, 1000, DAY_MS, "1800", "that a mapping lives without being used"),
+    CHOICE(
+        "id", id, cookie_ids, "opaque",
+        "of the target in the cookie: a hash of its address, that with a signature, or the address itself"),
+    TEXT("secret", secret, NULL, NULL, NULL, "signs the cookie; the same on every node"),
+    NUMBER("max_sessions", max_sessions, 1024, 67108864, "262144", "mappings kept in memory, 16 bytes each"),
+    TEXT("path", path, check_cookie_attribute, EXPECT_COOKIE_ATTRIBUTE, "/", "attribute Path of the cookie"),
+    TEXT("domain", domain, check_cookie_attribute, EXPECT_COOKIE_ATTRIBUTE, NULL,
+         "attribute Domain of the cookie"),
+    CHOICE("same_site", same_site, same_sites, "lax", "attribute SameSite of the cookie"),
+    FLAG("http_only", http_only, "true", "attribute HttpOnly of the cookie"),
+    FLAG("secure", secure, "false", "attribute Secure of the cookie; for sites that are reached by TLS only"),
+    FLAG("max_age", cookie_max_age, "false",
+         "attribute Max-Age of the cookie, ttl_s; without it the cookie ends with the browser"),
+    END};
+static const struct schema_section affinity_section = {
+    .keys = affinity_keys,
+    .item = "an affinity",
+    .doc = "Keeping a client with the target that served it first."};
+#undef HOLDER
+
 #define HOLDER struct config_target
 static const struct schema_key target_keys[] = {
     {KEY("ip", type_address, "address of the target"), .offset = FIELD(endpoint.ip, struct ip_addr)},
@@ -119,6 +161,7 @@ static const struct schema_key target_group_keys[] = {
     SECTION("health_check", health_check, health_check_section, "how targets are checked"),
     GROUPING("retry", retry_section, "trying a request again that failed"),
     GROUPING("timeouts", group_timeouts, "how long targets may take"),
+    SECTION("affinity", affinity, affinity_section, "keeping a client with its target"),
     SECONDS(
         "deregistration_delay_s", deregistration_delay_ms, 0, HOUR_MS, "300",
         "that requests and tunnels of a target that was removed or disabled may go on; then they are cut"),

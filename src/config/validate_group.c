@@ -94,9 +94,28 @@ static void check_health(struct validator *v, const struct config_health_check *
                          check->interval_ms);
 }
 
+/* The cookie has a name of its own for each type. */
+static void check_affinity(struct validator *v, struct config_affinity *affinity, const struct doc_node *node)
+{
+    bool is_cookie = affinity->type == CONFIG_AFFINITY_COOKIE;
+    if (!affinity->cookie.ptr)
+        affinity->cookie = is_cookie ? SLICE("lb_server") : SLICE("lb_session");
+    if (!node || node->kind != DOC_MAP)
+        return;
+    if (is_cookie && affinity->id == CONFIG_COOKIE_SIGNED && affinity->secret.len < 16)
+        validate_fault(v, validate_at(node, validate_has(node, "secret") ? "secret" : "id"),
+                       "signed cookies need a \"secret\" of at least 16 characters, the same on every node");
+    if (affinity->type != CONFIG_AFFINITY_NONE && affinity->same_site == CONFIG_SAME_SITE_NONE &&
+        !affinity->secure)
+        validate_warning(v, doc_get(node, "same_site"),
+                         "browsers drop a cookie with SameSite=None that is not secure, expected \"secure: "
+                         "true\" beside it");
+}
+
 void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node)
 {
     check_targets(v, group, node);
     check_algorithm(v, group, node);
     check_health(v, &group->health_check, doc_get(node, "health_check"));
+    check_affinity(v, &group->affinity, doc_get(node, "affinity"));
 }

@@ -2,6 +2,7 @@
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
+#include "proxy/affinity.h"
 #include "proxy/rewrite.h"
 
 static const struct {
@@ -509,6 +510,8 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
     if (answer_by_rule(x, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;
     x->max_attempts = (uint8_t)x->group->config->retry.attempts;
+    if (x->group->affinity)
+        affinity_note_request(x, msg);
     if (x->group->method->needs_hash)
         x->hash = select_hash(x->group, msg, &x->client_ip);
     if (!prepare_head(x, msg, peer_trusted)) {

@@ -40,6 +40,8 @@ struct exchange {
     uint64_t received_bytes, sent_bytes;
     uint64_t rate_checked_ns, rate_bytes; /* progress of the request body at the last check */
     uint64_t hash;
+    uint64_t session_key;  /* affinity by session or address: of the table */
+    uint32_t bound_target; /* affinity: the target this client is bound to, or BALANCE_NONE */
 
     struct buf
         *head; /* owns: the head as forwarded, kept while it may have to be sent again; then log texts */
@@ -72,6 +74,7 @@ struct exchange {
     bool reused_retry; /* the one free retry after a stale pooled connection is spent */
     bool wants_fresh;  /* the next attempt opens a new connection */
     bool upstream_write_failed;
+    bool has_session; /* the client sent a session cookie */
     bool is_accounted;
     bool is_spliced;
     bool has_answer_head; /* the final answer's head was read */

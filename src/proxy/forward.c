@@ -6,6 +6,7 @@
  * its method is idempotent, it has no body, and no byte of an answer reached the client (RFC 9110 9.2.2,
  * A12). A pooled connection that turns out stale gives one such retry for free; other retries count against
  * retry.attempts. */
+#include "proxy/affinity.h"
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
@@ -147,7 +148,9 @@ static enum open_result open_upstream(struct exchange *x)
         !x->request.is_done || x->request.bytes || !http_method_is_idempotent((enum http_method)x->method);
     for (;;) {
         enum pool_open_result opened = POOL_OPEN_STARTED;
-        uint32_t target = select_target(x);
+        uint32_t target = x->group->affinity ? affinity_target(x) : BALANCE_NONE;
+        if (target == BALANCE_NONE)
+            target = select_target(x);
         if (target == BALANCE_NONE) {
             counter_add(&group->runtime->workers[worker->index].no_target, 1);
             exchange_fail(x, select_why_none(x));

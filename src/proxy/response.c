@@ -2,6 +2,7 @@
 /* The answer on its way from the target to the client: interim answers, the final head, the body. The target
  * is read only as fast as the client takes it. A large body of known length that nothing needs to look at
  * goes through a pipe (splice) and never enters our memory. */
+#include "proxy/affinity.h"
 #include "proxy/exchange.h"
 #include "proxy/rewrite.h"
 
@@ -216,6 +217,8 @@ static bool write_head(struct exchange *x, struct http_message *msg, struct iove
 {
     struct worker *worker = x->worker;
     struct scratch values = {worker->scratch + WORKER_HEAD_BYTES * 2, worker->scratch + WORKER_SCRATCH_BYTES};
+    if (x->group->affinity && !affinity_note_answer(x, msg, &values))
+        return false;
     if (x->rule && !rewrite_response(x->rule, msg, &values))
         return false;
     if (!http_message_find(msg, HTTP_FIELD_DATE) &&

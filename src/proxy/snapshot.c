@@ -2,6 +2,7 @@
 #include "proxy/snapshot.h"
 
 #include "config/load.h"
+#include "proxy/affinity.h"
 #include "proxy/snapshot_tls.h"
 
 #include <stdlib.h>
@@ -68,6 +69,7 @@ static iso_err build_group(struct snapshot *snapshot, struct registry *registry,
         return err;
     }
     add_worker_state(snapshot, group);
+    affinity_build(snapshot, group);
     return ISO_OK;
 }
 

@@ -34,6 +34,8 @@ struct snap_group {
     struct balance_pool pool;
     const struct balance_method *method;
     struct balance_table *table;
+    struct affinity_id *affinity;      /* [n_targets], sorted; NULL: no affinity */
+    struct siphash_key affinity_key;   /* signs cookies */
     struct snap_group_worker *workers; /* [n_workers] */
 };
 

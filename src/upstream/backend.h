@@ -6,11 +6,13 @@
 #ifndef ISOBAR_UPSTREAM_BACKEND_H
 #define ISOBAR_UPSTREAM_BACKEND_H
 
+#include "core/hash.h"
 #include "core/list.h"
 #include "core/slice.h"
 #include "health/status.h"
 #include "net/addr.h"
 #include "observe/counters.h"
+#include "shared/local.h"
 
 /* One worker's part of a backend: only that worker writes here. */
 struct backend_worker {
@@ -42,7 +44,9 @@ struct backend {
 struct group_runtime {
     char *name; /* owns */
     uint32_t n_workers;
-    struct group_counters *workers; /* owns; [n_workers] */
+    struct group_counters *workers;  /* owns; [n_workers] */
+    struct local_sessions *sessions; /* owns; NULL: no affinity that needs it. Set once before publishing */
+    struct siphash_key session_salt; /* so that clients cannot aim at each other's entries */
     struct {
         _Atomic uint32_t epoch;   /* raised whenever a target's usability changed; release after the change */
         _Atomic uint32_t pending; /* requests waiting for a connection, over all workers */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 enum { HASH_SLOTS = 4096 };
@@ -74,6 +75,8 @@ struct group_runtime *registry_group(struct registry *registry, struct slice nam
     group->name = copy(name);
     group->n_workers = registry->n_workers;
     group->workers = lines(sizeof(*group->workers), registry->n_workers);
+    if (getrandom(&group->session_salt, sizeof(group->session_salt), 0) != sizeof(group->session_salt))
+        log_warning("no random numbers from the kernel: %m");
     group->refs = 1;
     list_push_back(slot, &group->node);
     return group;
@@ -86,6 +89,7 @@ void registry_group_unref(struct registry *registry, struct group_runtime **take
     if (!group || --group->refs > 0)
         return;
     list_remove(&group->node);
+    local_sessions_free(&group->sessions);
     free(group->workers);
     free(group->name);
     free(group);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/affinity.h"
+
+#include "core/clock.h"
+#include "core/hash.h"
+#include "proxy/exchange.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+/* Ids are the upper half of a hash of the target's name: the same on every node and over restarts. In the
+ * table 32 bits serve, in the cookie all 64. */
+static const uint64_t id_seed = 0x69736f6261725f31ull;
+
+enum { ID_DIGITS = 16, SESSION_BYTES = 16, COOKIE_MAX = 128 };
+
+struct affinity_id {
+    uint64_t id;
+    uint32_t target;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = ((const struct affinity_id *)a)->id, y = ((const struct affinity_id *)b)->id;
+    return (x > y) - (x < y);
+}
+
+void affinity_build(struct snapshot *snapshot, struct snap_group *group)
+{
+    const struct config_affinity *config = &group->config->affinity;
+    if (config->type == CONFIG_AFFINITY_NONE)
+        return;
+    group->affinity = arena_array(&snapshot->arena, struct affinity_id, group->n_targets + 1);
+    for (uint32_t i = 0; i < group->n_targets; i++)
+        group->affinity[i] = (struct affinity_id){iso_hash64(group->pool.names[i], id_seed), i};
+    qsort(group->affinity, group->n_targets, sizeof(*group->affinity), by_id);
+    group->affinity_key = (struct siphash_key){iso_hash64(config->secret, 1), iso_hash64(config->secret, 2)};
+    if (config->type != CONFIG_AFFINITY_COOKIE && !group->runtime->sessions)
+        group->runtime->sessions = local_sessions_new(config->max_sessions);
+}
+
+static uint64_t id_of(const struct snap_group *group, uint32_t target)
+{
+    return iso_hash64(group->pool.names[target], id_seed);
+}
+
+/* The first id at or above; ids of the table have only their upper half. */
+static uint32_t find_id(const struct snap_group *group, uint64_t id, bool upper_half)
+{
+    uint32_t lo = 0, hi = group->n_targets;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (group->affinity[mid].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (lo == group->n_targets)
+        return BALANCE_NONE;
+    uint64_t found = group->affinity[lo].id;
+    return (upper_half ? found >> 32 == id >> 32 : found == id) ? group->affinity[lo].target : BALANCE_NONE;
+}
+
+static uint32_t find_name(const struct snap_group *group, struct slice name)
+{
+    return find_id(group, iso_hash64(name, id_seed), false);
+}
+
+static void put_hex(char *out, uint64_t v)
+{
+    for (int i = 0; i < ID_DIGITS; i++)
+        out[i] = "0123456789abcdef"[v >> (60 - 4 * i) & 15];
+}
+
+static bool get_hex(struct slice s, uint64_t *out)
+{
+    uint64_t v = 0;
+    if (s.len != ID_DIGITS)
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.ptr[i];
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+                                                : 16;
+        if (digit > 15)
+            return false;
+        v = v << 4 | digit;
+    }
+    *out = v;
+    return true;
+}
+
+/* The value of a cookie for a target; returns its length. */
+static size_t put_cookie_value(const struct snap_group *group, uint32_t target, char out[COOKIE_MAX])
+{
+    struct slice name = group->pool.names[target];
+    if (group->config->affinity.id == CONFIG_COOKIE_PLAIN) {
+        size_t n = name.len < COOKIE_MAX ? name.len : COOKIE_MAX;
+        memcpy(out, name.ptr, n);
+        return n;
+    }
+    put_hex(out, id_of(group, target));
+    if (group->config->affinity.id == CONFIG_COOKIE_OPAQUE)
+        return ID_DIGITS;
+    out[ID_DIGITS] = '.';
+    put_hex(out + ID_DIGITS + 1, siphash(&group->affinity_key, slice_of(out, ID_DIGITS)));
+    return 2 * ID_DIGITS + 1;
+}
+
+/* What a cookie names; anything that we would not have sent names nothing (case C-128). */
+static uint32_t read_cookie_value(const struct snap_group *group, struct slice value)
+{
+    uint64_t id, mac;
+    switch ((enum config_cookie_id)group->config->affinity.id) {
+    case CONFIG_COOKIE_PLAIN:
+        return find_name(group, value);
+    case CONFIG_COOKIE_OPAQUE:
+        return get_hex(value, &id) ? find_id(group, id, false) : BALANCE_NONE;
+    case CONFIG_COOKIE_SIGNED:
+        break;
+    }
+    struct slice text = slice_of(value.ptr, value.len < ID_DIGITS ? value.len : ID_DIGITS);
+    if (value.len != 2 * ID_DIGITS + 1 || value.ptr[ID_DIGITS] != '.' || !get_hex(text, &id) ||
+        !get_hex(slice_of(value.ptr + ID_DIGITS + 1, ID_DIGITS), &mac))
+        return BALANCE_NONE;
+    uint64_t difference =
+        mac ^ siphash(&group->affinity_key, text); /* one comparison: no timing to learn from */
+    return difference == 0 ? find_id(group, id, false) : BALANCE_NONE;
+}
+
+static bool find_cookie(struct http_message *msg, struct slice name, struct slice *value)
+{
+    for (uint32_t i = 0; i < msg->n_fields; i++)
+        if (msg->fields[i].id == HTTP_FIELD_COOKIE &&
+            http_cookie_find(http_field_value(&msg->fields[i]), name, value))
+            return value->len > 0 && value->len <= COOKIE_MAX;
+    return false;
+}
+
+static uint64_t session_key(const struct exchange *x, struct slice id)
+{
+    return siphash(&x->group->runtime->session_salt, id);
+}
+
+/* IPv6 clients own their whole /64. */
+static uint64_t address_key(const struct exchange *x)
+{
+    const struct ip_addr *ip = &x->client_ip;
+    return session_key(x, slice_of((const char *)ip->bytes, ip->family == 6 ? 8 : 4));
+}
+
+static uint32_t now_s(const struct exchange *x)
+{
+    return (uint32_t)(x->worker->loop.now_ns / NS_PER_S);
+}
+
+static uint32_t ttl_s(const struct exchange *x)
+{
+    return x->group->config->affinity.ttl_ms / 1000;
+}
+
+static uint32_t look_up(struct exchange *x, uint64_t key)
+{
+    uint32_t half;
+    if (!local_sessions_find(x->group->runtime->sessions, key, now_s(x), ttl_s(x), &half))
+        return BALANCE_NONE;
+    return find_id(x->group, (uint64_t)half << 32, true);
+}
+
+void affinity_note_request(struct exchange *x, struct http_message *msg)
+{
+    const struct config_affinity *config = &x->group->config->affinity;
+    struct slice value;
+    x->bound_target = BALANCE_NONE;
+    if (config->type == CONFIG_AFFINITY_NONE)
+        return;
+    bool has_cookie = config->type != CONFIG_AFFINITY_CLIENT_IP && find_cookie(msg, config->cookie, &value);
+    if (config->type == CONFIG_AFFINITY_COOKIE) {
+        if (has_cookie)
+            x->bound_target = read_cookie_value(x->group, value);
+        return;
+    }
+    x->has_session = has_cookie;
+    x->session_key = has_cookie ? session_key(x, value) : address_key(x);
+    x->bound_target = look_up(x, x->session_key);
+}
+
+/* Active, or draining with time left: its sessions may stay (C3, case C-101). */
+static bool may_serve_session(const struct exchange *x, uint32_t target)
+{
+    const struct health_status *health = &x->group->targets[target]->health;
+    if (health_is_usable(health))
+        return true;
+    uint64_t since_ns =
+        atomic_load_explicit(&((struct health_status *)health)->changed_wall_ns, memory_order_relaxed);
+    uint64_t delay_ns = x->group->config->deregistration_delay_ms * NS_PER_MS;
+    return atomic_load_explicit(&((struct health_status *)health)->state, memory_order_relaxed) ==
+               TARGET_DRAINING &&
+           x->worker->loop.wall_ns < since_ns + delay_ns;
+}
+
+uint32_t affinity_target(struct exchange *x)
+{
+    struct group_counters *counters = &x->group->runtime->workers[x->worker->index];
+    if (x->bound_target == BALANCE_NONE || x->n_tried > 0)
+        return BALANCE_NONE;
+    if (may_serve_session(x, x->bound_target)) {
+        counter_add(&counters->affinity_hits, 1);
+        return x->bound_target;
+    }
+    counter_add(&counters->affinity_broken, 1);
+    if (x->group->runtime->sessions)
+        local_sessions_drop(x->group->runtime->sessions, x->session_key);
+    x->bound_target = BALANCE_NONE;
+    return BALANCE_NONE;
+}
+
+static char *put(char *at, struct slice s)
+{
+    memcpy(at, s.ptr, s.len);
+    return at + s.len;
+}
+
+static bool add_set_cookie(struct exchange *x, struct http_message *msg, struct scratch *scratch,
+                           struct slice value)
+{
+    static const struct slice same_site[] = {[CONFIG_SAME_SITE_LAX] = {"; SameSite=Lax", 14},
+                                             [CONFIG_SAME_SITE_STRICT] = {"; SameSite=Strict", 17},
+                                             [CONFIG_SAME_SITE_NONE] = {"; SameSite=None", 15}};
+    const struct config_affinity *config = &x->group->config->affinity;
+    size_t most = config->cookie.len + value.len + config->path.len + config->domain.len + 128;
+    char *text = scratch_take(scratch, most), *at = text;
+    if (!text)
+        return false;
+    at = put(put(at, config->cookie), SLICE("="));
+    at = put(put(put(at, value), SLICE("; Path=")), config->path);
+    if (config->domain.len)
+        at = put(put(at, SLICE("; Domain=")), config->domain);
+    if (config->cookie_max_age && config->ttl_ms) {
+        char digits[16];
+        size_t n = sizeof(digits);
+        for (uint32_t v = ttl_s(x); v || n == sizeof(digits); v /= 10)
+            digits[--n] = (char)('0' + v % 10);
+        at = put(put(at, SLICE("; Max-Age=")), slice_of(digits + n, sizeof(digits) - n));
+    }
+    if (config->http_only)
+        at = put(at, SLICE("; HttpOnly"));
+    if (config->secure)
+        at = put(at, SLICE("; Secure"));
+    at = put(at, same_site[config->same_site]);
+    return http_message_add(msg, SLICE("Set-Cookie"), slice_of(text, (size_t)(at - text)));
+}
+
+/* A new session's id: not to be guessed, since whoever knows it is sent where its owner is. */
+static bool make_session_id(char out[2 * SESSION_BYTES])
+{
+    uint64_t words[2];
+    if (getrandom(words, sizeof(words), GRND_NONBLOCK) != sizeof(words))
+        return false;
+    put_hex(out, words[0]);
+    put_hex(out + ID_DIGITS, words[1]);
+    return true;
+}
+
+static void bind_session(struct exchange *x, uint32_t target)
+{
+    local_sessions_put(x->group->runtime->sessions, x->session_key, now_s(x), ttl_s(x),
+                       (uint32_t)(id_of(x->group, target) >> 32));
+}
+
+bool affinity_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch)
+{
+    const struct config_affinity *config = &x->group->config->affinity;
+    uint32_t target = x->tried[x->n_tried - 1];
+    char value[COOKIE_MAX];
+    switch ((enum config_affinity_type)config->type) {
+    case CONFIG_AFFINITY_NONE:
+        return true;
+    case CONFIG_AFFINITY_COOKIE:
+        if (x->bound_target == target)
+            return true;
+        return add_set_cookie(x, msg, scratch, slice_of(value, put_cookie_value(x->group, target, value)));
+    case CONFIG_AFFINITY_CLIENT_IP:
+        if (x->bound_target != target)
+            bind_session(x, target);
+        return true;
+    case CONFIG_AFFINITY_SESSION:
+        break;
+    }
+    if (x->bound_target != target)
+        bind_session(x, target);
+    if (x->has_session || !make_session_id(value))
+        return true; /* without an id the address still binds it */
+    x->session_key = session_key(x, slice_of(value, 2 * SESSION_BYTES));
+    bind_session(x, target);
+    return add_set_cookie(x, msg, scratch, slice_of(value, 2 * SESSION_BYTES));
+}

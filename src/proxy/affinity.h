@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Session affinity (C1 to C3): a client stays with the target that served it first, as long as that target
+ * can serve. Three ways: a cookie that names the target (no lookup anywhere), a session cookie mapped in a
+ * table, or the client's address mapped in the table. A target that drains keeps its sessions until its
+ * deadline and gets no new ones; when it fails or leaves, the next request is routed by the algorithm and
+ * bound anew. */
+#ifndef ISOBAR_PROXY_AFFINITY_H
+#define ISOBAR_PROXY_AFFINITY_H
+
+#include "core/scratch.h"
+#include "http/message.h"
+
+struct exchange;
+struct iso_diag;
+struct snap_group;
+struct snapshot;
+
+/* Computes what a group with affinity needs: the ids of its targets. Threads: control. */
+void affinity_build(struct snapshot *snapshot, struct snap_group *group);
+
+/* Reads the client's cookie while the request's head is at hand. */
+void affinity_note_request(struct exchange *x, struct http_message *msg);
+/* The target that the request is bound to, if it may still serve; BALANCE_NONE otherwise. */
+uint32_t affinity_target(struct exchange *x);
+/* The target has answered: binds the client to it where that is new, and tells it by Set-Cookie. False: no
+ * room. */
+bool affinity_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch);
+
+#endif
