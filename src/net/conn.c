@@ -165,9 +165,3 @@ void conn_shut(struct conn *conn)
     else
         shut_socket(conn);
 }
-
-void conn_reset_on_close(struct conn *conn)
-{
-    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-    setsockopt(conn->io.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-}

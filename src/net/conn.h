@@ -82,9 +82,6 @@ enum conn_result conn_flush(struct conn *conn, struct buf_pool *bufs);
 enum conn_result conn_handshake(struct conn *conn, struct buf_pool *bufs);
 /* Ends our sending side, after what is queued. */
 void conn_shut(struct conn *conn);
-/* From now on closing resets the connection, and the kernel drops what the peer has not taken: after a plain
- * close it keeps megabytes for a peer that reads a few bytes a second, for as long as that one likes. */
-void conn_reset_on_close(struct conn *conn);
 
 /* Reading and writing past the layer: for layers, and where there is none. */
 enum conn_result conn_recv(struct conn *conn, char *data, size_t cap, size_t *n);

@@ -434,10 +434,8 @@ static void on_due(struct loop *loop, struct loop_timer *timer)
         tunnel_due(x);
     else if (!client->is_stalled)
         request_due(x);
-    else if (!client_made_progress(client)) {
-        conn_reset_on_close(&client->conn);
+    else if (!client_made_progress(client))
         exchange_abort(x, END_CLIENT_READS_SLOWLY);
-    }
 }
 
 static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
