@@ -89,19 +89,23 @@ static const struct schema_section group_limits = {
 #undef HOLDER
 
 #define HOLDER struct config_affinity
-static const struct schema_choice affinity_types[] = {{"none", CONFIG_AFFINITY_NONE},
-                                                      {"cookie", CONFIG_AFFINITY_COOKIE},
-                                                      {"session", CONFIG_AFFINITY_SESSION},
-                                                      {"client_ip", CONFIG_AFFINITY_CLIENT_IP},
-                                                      {NULL, 0}};
-static const struct schema_choice cookie_ids[] = {{"opaque", CONFIG_COOKIE_OPAQUE},
-                                                  {"signed", CONFIG_COOKIE_SIGNED},
-                                                  {"plain", CONFIG_COOKIE_PLAIN},
-                                                  {NULL, 0}};
-static const struct schema_choice same_sites[] = {{"lax", CONFIG_SAME_SITE_LAX},
-                                                  {"strict", CONFIG_SAME_SITE_STRICT},
-                                                  {"none", CONFIG_SAME_SITE_NONE},
-                                                  {NULL, 0}};
+static const struct schema_choice affinity_types[] = {
+    {"none", CONFIG_AFFINITY_NONE, "the algorithm decides for every request"},
+    {"cookie", CONFIG_AFFINITY_COOKIE, "a cookie names the target: no lookup, the same on every node"},
+    {"session", CONFIG_AFFINITY_SESSION,
+     "a session cookie, mapped in memory; until the client sends it, its address"},
+    {"client_ip", CONFIG_AFFINITY_CLIENT_IP, "the client's address, mapped in memory"},
+    {NULL}};
+static const struct schema_choice cookie_ids[] = {
+    {"opaque", CONFIG_COOKIE_OPAQUE, "a hash of its address"},
+    {"signed", CONFIG_COOKIE_SIGNED, "that with a signature by `secret`"},
+    {"plain", CONFIG_COOKIE_PLAIN, "its address"},
+    {NULL}};
+static const struct schema_choice same_sites[] = {
+    {"lax", CONFIG_SAME_SITE_LAX, "sent along when a link of another site is followed"},
+    {"strict", CONFIG_SAME_SITE_STRICT, "sent from pages of the same site only"},
+    {"none", CONFIG_SAME_SITE_NONE, "sent always; browsers ask for `secure` too"},
+    {NULL}};
 static const struct schema_key affinity_keys[] = {
     CHOICE(
         "type", type, affinity_types, "none",
