@@ -280,6 +280,18 @@ static bool serve(struct node *node, const sigset_t *signals)
     }
 }
 
+/* A start that failed leaves no maps behind that nothing uses. */
+static void tidy(const struct node *node)
+{
+    struct l4_attachment found;
+    struct iso_diag diag;
+    if (!node->spec.node.pin.len || l4_loader_attachments(node->spec.node.pin.ptr, &found, 1))
+        return;
+    diag_init(&diag);
+    (void)!l4_loader_detach(node->spec.node.pin.ptr, &diag);
+    diag_fini(&diag);
+}
+
 static int run_node(const char *file)
 {
     struct node node = {.file = file, .lock = -1};
@@ -305,6 +317,8 @@ static int run_node(const char *file)
         err = ISO_ERR_EXISTS;
     if (err) {
         cmd_l4_print_faults(&diag);
+        if (err != ISO_ERR_EXISTS)
+            tidy(&node);
         return 1;
     }
     announce(&node, false);
