@@ -5,35 +5,8 @@
 #include "proxy/affinity.h"
 #include "proxy/rewrite.h"
 
-static const struct {
-    uint16_t status;
-    const char *word, *text;
-} ends[] = {
-#define END(id, status, word, text) [END_##id] = {status, word, text},
-#include "proxy/ends.def"
-#undef END
-};
-
-enum {
-    HEAD_SLACK_BYTES = 1280,     /* what forwarding adds to a head at most, before a rule's own fields */
-    RETRY_AFTER_NO_TARGET_S = 5, /* a probe or two later */
-    ANSWER_BYTES = 32 * 1024,
-};
-
-unsigned exchange_end_status(enum exchange_end end)
-{
-    return ends[end].status;
-}
-
-const char *exchange_end_word(enum exchange_end end)
-{
-    return ends[end].word;
-}
-
-const char *exchange_end_text(enum exchange_end end)
-{
-    return ends[end].text;
-}
+/* What forwarding adds to a head at most, before a rule's own fields. */
+enum { HEAD_SLACK_BYTES = 1280 };
 
 /* Remembers text for the log behind the head; empty when it does not fit. */
 static struct slice keep_text(struct buf *buf, struct slice s)
@@ -126,103 +99,6 @@ static struct exchange *make(struct client *client, const struct http_message *m
     return x;
 }
 
-static void answer(struct exchange *x, struct h1_answer *how)
-{
-    struct client *client = x->client;
-    struct worker *worker = x->worker;
-    char *out = worker->scratch;
-    /* A client that waits for 100 may send its body or not: what follows cannot be told apart. */
-    if (!x->keep_alive || (x->expects_continue && !x->request.is_done) || worker->says_close)
-        client->close_after = true;
-    how->head = x->method == HTTP_HEAD;
-    how->client_minor = x->client_minor;
-    how->close = client->close_after;
-    how->date = worker_date(worker);
-    size_t n = h1_write_answer(out, WORKER_SCRATCH_BYTES, how);
-    iso_assert(n > 0); /* the configuration bounds what an answer can hold */
-    x->status = (uint16_t)how->status;
-    x->answer_begun = true;
-    client->conn.is_last_write = client->close_after;
-    if (client_write(client, &(struct iovec){out, n}, 1) == CONN_FAILED) {
-        exchange_abort(x, END_CLIENT_ABORT);
-        return;
-    }
-    exchange_answered(x);
-}
-
-static void write_log(struct worker *worker, const struct snapshot_log *log,
-                      const struct accesslog_entry *entry)
-{
-    if (!accesslog_write(log->log, worker->index, log->format, entry))
-        counter_add(&worker->counters.accesslog_dropped, 1);
-}
-
-void exchange_answer_bare(struct client *client, unsigned status, const char *word, const char *text,
-                          bool json, bool head, unsigned client_minor)
-{
-    struct worker *worker = client->listener->worker;
-    struct h1_answer how = {.status = status,
-                            .reason_word = slice_str(word),
-                            .body = slice_str(text),
-                            .json = json,
-                            .head = head,
-                            .client_minor = client_minor,
-                            .close = client->close_after,
-                            .date = worker_date(worker)};
-    size_t n = h1_write_answer(worker->scratch, WORKER_SCRATCH_BYTES, &how);
-    struct listener_counters *counters = client->listener->counters;
-    counter_add(status >= 500 ? &counters->requests_5xx : &counters->requests_4xx, 1);
-    const struct snapshot_log *log = client->listener->current->snapshot->log;
-    if (log) {
-        struct accesslog_entry entry = {.wall_ns = worker->loop.wall_ns,
-                                        .client = client->peer,
-                                        .peer = client->peer,
-                                        .peer_port = client->peer_port,
-                                        .listener = client->listener->current->config->name,
-                                        .protocol = "HTTP/1.1",
-                                        .status = (uint16_t)status,
-                                        .sent_bytes = n,
-                                        .reason = word};
-        write_log(worker, log, &entry);
-    }
-    client->conn.is_last_write = client->close_after;
-    if (client_write(client, &(struct iovec){worker->scratch, n}, 1) == CONN_FAILED)
-        client_close(client);
-    else
-        client_next(client);
-}
-
-static void fail_with(struct exchange *x, enum exchange_end end, unsigned status, const char *word,
-                      const char *text)
-{
-    x->end = (uint8_t)end;
-    x->discard = true;
-    forward_leave_pending(x);
-    exchange_drop_upstream(x, false);
-    if (x->answer_begun || status == 0) {
-        exchange_abort(x, end);
-        return;
-    }
-    struct h1_answer how = {.status = status,
-                            .reason_word = slice_str(word),
-                            .body = slice_str(text),
-                            .json = x->wants_json,
-                            .retry_after_s = status == 503 ? RETRY_AFTER_NO_TARGET_S : 0};
-    answer(x, &how);
-}
-
-void exchange_fail(struct exchange *x, enum exchange_end end)
-{
-    fail_with(x, end, ends[end].status, ends[end].word, ends[end].text);
-}
-
-void exchange_reject_body(struct exchange *x, enum http_reject why)
-{
-    x->reject = (uint8_t)why;
-    x->client->close_after = x->client->unread_request = true;
-    fail_with(x, END_BAD_BODY, http_reject_status(why), http_reject_word(why), http_reject_text(why));
-}
-
 void exchange_drop_upstream(struct exchange *x, bool reuse)
 {
     struct worker *worker = x->worker;
@@ -247,64 +123,6 @@ void exchange_drop_upstream(struct exchange *x, bool reuse)
         pool_close(&worker->pool, &x->upstream);
     if (iso_unlikely(!list_is_empty(&worker->pending)))
         forward_wake_pending(worker);
-}
-
-static void count_status(counter *first, unsigned status, counter *none)
-{
-    counter_add(status >= 100 && status < 600 ? &first[status / 100 - 1] : none, 1);
-}
-
-static void log_line_for(struct exchange *x, uint64_t duration_us)
-{
-    struct worker *worker = x->worker;
-    const char *reason = x->reject ? http_reject_word((enum http_reject)x->reject) : ends[x->end].word;
-    struct accesslog_entry entry = {
-        .wall_ns = x->begun_wall_ns,
-        .duration_us = duration_us,
-        .upstream_us = x->answer_ns ? (x->answer_ns - x->attempt_ns) / NS_PER_US : 0,
-        .client = x->client_ip,
-        .peer = x->client->peer,
-        .peer_port = x->client->peer_port,
-        .listener = x->listener->config->name,
-        .rule = x->rule ? x->rule->name : (struct slice){0},
-        .group = x->group ? x->group->config->name : (struct slice){0},
-        .target = x->n_tried ? x->group->config->targets[x->tried[x->n_tried - 1]].endpoint.text
-                             : (struct slice){0},
-        .method = x->log_method,
-        .host = x->log_host,
-        .path = x->log_path,
-        .query = x->log_query,
-        .request_id = x->log_request_id,
-        .user_agent = x->log_user_agent,
-        .referer = x->log_referer,
-        .protocol = x->client_minor ? "HTTP/1.1" : "HTTP/1.0",
-        .status = x->status,
-        .received_bytes = x->received_bytes,
-        .sent_bytes = x->sent_bytes,
-        .attempts = x->attempts,
-        .reason = reason,
-    };
-    write_log(worker, x->snapshot->log, &entry);
-}
-
-void exchange_account(struct exchange *x)
-{
-    struct listener_counters *listener = x->client->listener->counters;
-    if (x->is_accounted)
-        return;
-    x->is_accounted = true;
-    uint64_t duration_us = (x->worker->loop.now_ns - x->begun_ns) / NS_PER_US;
-    bool is_aborted = x->end == END_CLIENT_ABORT || x->end == END_CLIENT_ABORT_BODY ||
-                      x->end == END_SHUTDOWN || x->end == END_TRUNCATED ||
-                      (x->end == END_DRAINED && x->answer_begun && !x->is_tunnel) ||
-                      x->end == END_TRUNCATED_TIMEOUT || x->end == END_CLIENT_READS_SLOWLY;
-    count_status(&listener->requests_1xx, is_aborted ? 0 : x->status, &listener->requests_aborted);
-    histogram_add(&listener->latency, duration_us);
-    gauge_add(&listener->active_requests, -1);
-    if (x->is_tunnel)
-        gauge_add(&listener->active_tunnels, -1);
-    if (x->snapshot->log)
-        log_line_for(x, duration_us);
 }
 
 void exchange_answered(struct exchange *x)
@@ -431,64 +249,14 @@ static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer
     return n > 0;
 }
 
-static void redirect(struct exchange *x, const struct config_redirect *to, const struct http_message *msg)
-{
-    struct scratch scratch = {x->worker->scratch + ANSWER_BYTES, x->worker->scratch + WORKER_SCRATCH_BYTES};
-    struct slice location;
-    if (!rewrite_redirect(to, msg, x->listener->tls != NULL, &scratch, &location)) {
-        exchange_fail(x, END_HEAD_GREW);
-        return;
-    }
-    struct h1_answer how = {.status = to->status, .reason_word = SLICE("redirect"), .location = location};
-    x->end = END_REDIRECT;
-    answer(x, &how);
-}
-
-static void respond(struct exchange *x, const struct config_respond *with)
-{
-    struct h1_answer how = {.status = with->status,
-                            .body = with->body,
-                            .fields = (const struct h1_pair *)with->headers,
-                            .n_fields = with->n_headers};
-    x->end = END_RESPOND;
-    answer(x, &how);
-}
-
-_Static_assert(sizeof(struct h1_pair) == sizeof(struct config_pair), "one is the other's twin below config/");
-
-/* What a rule or the listener says to do; false: forward. */
-static bool answer_by_rule(struct exchange *x, const struct http_message *msg)
-{
-    const struct config_rule *rule = x->rule;
-    if (!rule && x->listener->config->redirect.set) {
-        redirect(x, &x->listener->config->redirect, msg);
-    } else if (rule && rule->redirect.set) {
-        redirect(x, &rule->redirect, msg);
-    } else if (rule && rule->respond.set) {
-        respond(x, &rule->respond);
-    } else if (rule && rule->deny_status) {
-        fail_with(x, END_DENY, rule->deny_status, ends[END_DENY].word, http_status_reason(rule->deny_status));
-    } else {
-        int32_t group =
-            rule ? route_forward(rule, &x->worker->rng) : x->listener->config->default_target_group;
-        if (group < 0) {
-            exchange_fail(x, rule ? END_ALL_WEIGHTS_ZERO : END_NO_ROUTE);
-            return true;
-        }
-        x->group = &x->snapshot->groups[group];
-        return false;
-    }
-    return true;
-}
-
 size_t exchange_begin(struct client *client, struct http_message *msg, size_t head_bytes, char *data,
                       size_t len)
 {
     struct exchange *x = make(client, msg, head_bytes);
     if (!x) {
         client->close_after = client->unread_request = true;
-        exchange_answer_bare(client, ends[END_NO_MEMORY].status, ends[END_NO_MEMORY].word,
-                             ends[END_NO_MEMORY].text, false, false, 1);
+        exchange_answer_bare(client, exchange_end_status(END_NO_MEMORY), exchange_end_word(END_NO_MEMORY),
+                             exchange_end_text(END_NO_MEMORY), false, false, 1);
         return len;
     }
     struct worker *worker = x->worker;
@@ -507,7 +275,7 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
         return len;
     }
     x->rule = route_match(x->listener->routes, msg, &x->client_ip, worker->route_scratch);
-    if (answer_by_rule(x, msg))
+    if (exchange_answer_by_rule(x, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;
     x->max_attempts = (uint8_t)x->group->config->retry.attempts;
     if (x->group->affinity)

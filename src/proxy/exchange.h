@@ -3,7 +3,8 @@
  * borrows the client connection that it came on and, while it has one, a lent upstream connection; it pins
  * the snapshot under which it began. It ends in exchange_release() and nowhere else.
  *
- *   exchange.c  begin, answer, end, account       select.c   which target
+ *   exchange.c  begin, end                        select.c   which target, affinity.c the bound one
+ *   answer.c    answers of our own                account.c  counters and the access log
  *   forward.c   attempts, retries, waiting        request.c  the request's body to the target
  *   response.c  the answer to the client          tunnel.c   what follows a 101
  *   drain.c     what a target that leaves still does */
@@ -122,6 +123,12 @@ void exchange_release(struct exchange *x);
 /* An answer to a request that no exchange began for (a refused head, a timeout). */
 void exchange_answer_bare(struct client *client, unsigned status, const char *word, const char *text,
                           bool json, bool head, unsigned client_minor);
+
+/* Answers as a rule or the listener says; false: it is to be forwarded, and x->group is set. */
+bool exchange_answer_by_rule(struct exchange *x, const struct http_message *msg);
+/* One line of the access log; a full ring is counted. */
+void exchange_write_log(struct worker *worker, const struct snapshot_log *log,
+                        const struct accesslog_entry *entry);
 
 /* The target to try next, never one that was tried while another is usable; BALANCE_NONE when there is none.
  */

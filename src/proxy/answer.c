@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of our own: errors, and what a rule says to answer (redirects, fixed responses, denials). */
+#include "proxy/exchange.h"
+
+#include "proxy/rewrite.h"
+
+enum {
+    RETRY_AFTER_NO_TARGET_S = 5, /* a probe or two later */
+    ANSWER_BYTES = 32 * 1024,    /* of the scratch; values are made behind it */
+};
+
+static void answer(struct exchange *x, struct h1_answer *how)
+{
+    struct client *client = x->client;
+    struct worker *worker = x->worker;
+    char *out = worker->scratch;
+    /* A client that waits for 100 may send its body or not: what follows cannot be told apart. */
+    if (!x->keep_alive || (x->expects_continue && !x->request.is_done) || worker->says_close)
+        client->close_after = true;
+    how->head = x->method == HTTP_HEAD;
+    how->client_minor = x->client_minor;
+    how->close = client->close_after;
+    how->date = worker_date(worker);
+    size_t n = h1_write_answer(out, WORKER_SCRATCH_BYTES, how);
+    iso_assert(n > 0); /* the configuration bounds what an answer can hold */
+    x->status = (uint16_t)how->status;
+    x->answer_begun = true;
+    client->conn.is_last_write = client->close_after;
+    if (client_write(client, &(struct iovec){out, n}, 1) == CONN_FAILED) {
+        exchange_abort(x, END_CLIENT_ABORT);
+        return;
+    }
+    exchange_answered(x);
+}
+
+void exchange_answer_bare(struct client *client, unsigned status, const char *word, const char *text,
+                          bool json, bool head, unsigned client_minor)
+{
+    struct worker *worker = client->listener->worker;
+    struct h1_answer how = {.status = status,
+                            .reason_word = slice_str(word),
+                            .body = slice_str(text),
+                            .json = json,
+                            .head = head,
+                            .client_minor = client_minor,
+                            .close = client->close_after,
+                            .date = worker_date(worker)};
+    size_t n = h1_write_answer(worker->scratch, WORKER_SCRATCH_BYTES, &how);
+    struct listener_counters *counters = client->listener->counters;
+    counter_add(status >= 500 ? &counters->requests_5xx : &counters->requests_4xx, 1);
+    const struct snapshot_log *log = client->listener->current->snapshot->log;
+    if (log) {
+        struct accesslog_entry entry = {.wall_ns = worker->loop.wall_ns,
+                                        .client = client->peer,
+                                        .peer = client->peer,
+                                        .peer_port = client->peer_port,
+                                        .listener = client->listener->current->config->name,
+                                        .protocol = "HTTP/1.1",
+                                        .status = (uint16_t)status,
+                                        .sent_bytes = n,
+                                        .reason = word};
+        exchange_write_log(worker, log, &entry);
+    }
+    client->conn.is_last_write = client->close_after;
+    if (client_write(client, &(struct iovec){worker->scratch, n}, 1) == CONN_FAILED)
+        client_close(client);
+    else
+        client_next(client);
+}
+
+static void fail_with(struct exchange *x, enum exchange_end end, unsigned status, const char *word,
+                      const char *text)
+{
+    x->end = (uint8_t)end;
+    x->discard = true;
+    forward_leave_pending(x);
+    exchange_drop_upstream(x, false);
+    if (x->answer_begun || status == 0) {
+        exchange_abort(x, end);
+        return;
+    }
+    struct h1_answer how = {.status = status,
+                            .reason_word = slice_str(word),
+                            .body = slice_str(text),
+                            .json = x->wants_json,
+                            .retry_after_s = status == 503 ? RETRY_AFTER_NO_TARGET_S : 0};
+    answer(x, &how);
+}
+
+void exchange_fail(struct exchange *x, enum exchange_end end)
+{
+    fail_with(x, end, exchange_end_status(end), exchange_end_word(end), exchange_end_text(end));
+}
+
+void exchange_reject_body(struct exchange *x, enum http_reject why)
+{
+    x->reject = (uint8_t)why;
+    x->client->close_after = x->client->unread_request = true;
+    fail_with(x, END_BAD_BODY, http_reject_status(why), http_reject_word(why), http_reject_text(why));
+}
+
+static void redirect(struct exchange *x, const struct config_redirect *to, const struct http_message *msg)
+{
+    struct scratch scratch = {x->worker->scratch + ANSWER_BYTES, x->worker->scratch + WORKER_SCRATCH_BYTES};
+    struct slice location;
+    if (!rewrite_redirect(to, msg, x->listener->tls != NULL, &scratch, &location)) {
+        exchange_fail(x, END_HEAD_GREW);
+        return;
+    }
+    struct h1_answer how = {.status = to->status, .reason_word = SLICE("redirect"), .location = location};
+    x->end = END_REDIRECT;
+    answer(x, &how);
+}
+
+static void respond(struct exchange *x, const struct config_respond *with)
+{
+    struct h1_answer how = {.status = with->status,
+                            .body = with->body,
+                            .fields = (const struct h1_pair *)with->headers,
+                            .n_fields = with->n_headers};
+    x->end = END_RESPOND;
+    answer(x, &how);
+}
+
+_Static_assert(sizeof(struct h1_pair) == sizeof(struct config_pair), "one is the other's twin below config/");
+
+/* What a rule or the listener says to do; false: forward. */
+bool exchange_answer_by_rule(struct exchange *x, const struct http_message *msg)
+{
+    const struct config_rule *rule = x->rule;
+    if (!rule && x->listener->config->redirect.set) {
+        redirect(x, &x->listener->config->redirect, msg);
+    } else if (rule && rule->redirect.set) {
+        redirect(x, &rule->redirect, msg);
+    } else if (rule && rule->respond.set) {
+        respond(x, &rule->respond);
+    } else if (rule && rule->deny_status) {
+        fail_with(x, END_DENY, rule->deny_status, exchange_end_word(END_DENY),
+                  http_status_reason(rule->deny_status));
+    } else {
+        int32_t group =
+            rule ? route_forward(rule, &x->worker->rng) : x->listener->config->default_target_group;
+        if (group < 0) {
+            exchange_fail(x, rule ? END_ALL_WEIGHTS_ZERO : END_NO_ROUTE);
+            return true;
+        }
+        x->group = &x->snapshot->groups[group];
+        return false;
+    }
+    return true;
+}
