@@ -171,15 +171,22 @@ static void run_slot(struct loop *loop, struct list *slot)
 
 static void run_timers(struct loop *loop)
 {
+    if (loop->now_ns / TICK_NS - loop->wheel_ns / TICK_NS >= LOOP_WHEEL_SLOTS) {
+        /* The thread slept longer than a revolution (there was no timer, or the process was stopped). What
+         * was set in this turn stands where the old hand allowed: every slot is looked at from where the hand
+         * is. */
+        loop->wheel_ns = loop->now_ns;
+        for (int i = 0; i < LOOP_WHEEL_SLOTS; i++)
+            run_slot(loop, &loop->wheel[i]);
+        return;
+    }
     /* A slot is run once its whole tick has passed, so that nothing in it can be early. */
-    for (int n = 0; loop->wheel_ns / TICK_NS < loop->now_ns / TICK_NS && n < LOOP_WHEEL_SLOTS; n++) {
+    while (loop->wheel_ns / TICK_NS < loop->now_ns / TICK_NS) {
         struct list *slot = &loop->wheel[loop->wheel_ns / TICK_NS % LOOP_WHEEL_SLOTS];
         loop->wheel_ns = (loop->wheel_ns / TICK_NS + 1) * TICK_NS;
         if (!list_is_empty(slot))
             run_slot(loop, slot);
     }
-    if (loop->wheel_ns / TICK_NS < loop->now_ns / TICK_NS)
-        loop->wheel_ns = loop->now_ns; /* the thread slept longer than a revolution; every slot was seen */
 }
 
 /* How long epoll may sleep, in ms: to the end of the next slot that holds a timer, looked for a second ahead.

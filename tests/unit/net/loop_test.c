@@ -86,6 +86,32 @@ static void a_cleared_timer_does_not_fire(void **state)
     loop_fini(&loop);
 }
 
+static void set_timer(struct loop *loop, struct loop_later *later)
+{
+    struct probe *probe = container_of(later, struct probe, later);
+    loop_timer_set(loop, &probe->timer, loop->now_ns + 20 * NS_PER_MS);
+}
+
+static void stop_and_note_slot(struct loop *loop, struct loop_timer *timer)
+{
+    container_of(timer, struct probe, timer)->ran_ns = timer->slot_ns;
+    loop_stop(loop);
+}
+
+static void a_timer_set_after_a_long_sleep_is_not_late(void **state)
+{
+    struct loop loop;
+    struct probe probe = {0};
+    start(&loop);
+    loop.wheel_ns -= 40 * NS_PER_S; /* as if the loop had slept without a timer since */
+    loop_timer_init(&probe.timer, stop_and_note_slot);
+    loop_later_init(&probe.later, set_timer);
+    loop_later(&loop, &probe.later);
+    loop_run(&loop);
+    assert_true(loop.now_ns - probe.ran_ns < NS_PER_S); /* it stood in the slot that it fired from */
+    loop_fini(&loop);
+}
+
 static void on_later(struct loop *loop, struct loop_later *later)
 {
     struct probe *probe = container_of(later, struct probe, later);
@@ -187,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_timer_is_never_early),
         cmocka_unit_test(a_deadline_that_moved_later_fires_once_at_the_new_time),
         cmocka_unit_test(a_cleared_timer_does_not_fire),
+        cmocka_unit_test(a_timer_set_after_a_long_sleep_is_not_late),
         cmocka_unit_test(later_work_runs_a_turn_each),
         cmocka_unit_test(a_closed_descriptor_gets_no_event_of_the_same_turn),
         cmocka_unit_test(calls_from_another_thread_run_in_order),
