@@ -15,6 +15,7 @@
 #include "l4/loader.h"
 #include "l4/routes.h"
 #include "l4/vips.h"
+#include "l4/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,12 +51,13 @@ struct node {
     const char *file;
     struct config *config; /* owns */
     struct arena arena;    /* of the spec */
-    struct l4_spec spec;
+    struct l4_spec spec;   /* as configured */
+    struct l4_spec live;   /* the same less what the checks found down */
+    struct l4_watch watch;
     struct l4_loader *loader; /* owns */
     struct l4_tables tables;
     struct text announced;
     bool announce_failed;
-    uint64_t announce_again_ns;
     int lock; /* the pin folder, locked while this process is its writer */
     bool link_lost;
 };
@@ -85,11 +87,24 @@ static iso_err read_spec(const char *file, struct config **config, struct arena 
     return err;
 }
 
+/* The spec as it is meant at this moment: its own reals, for the checks to judge. */
+static void refresh(struct node *node)
+{
+    size_t bytes = sizeof(*node->spec.reals) * node->spec.n_reals;
+    if (!node->live.reals || node->live.n_reals != node->spec.n_reals || node->live.vips != node->spec.vips) {
+        node->live = node->spec;
+        node->live.reals = arena_alloc(&node->arena, bytes + 1);
+    }
+    memcpy(node->live.reals, node->spec.reals, bytes);
+}
+
 static iso_err publish(struct node *node, struct iso_diag *diag)
 {
-    iso_err err = l4_tables_publish(&node->tables, &node->spec, l4_loader_tick(node->loader), diag);
+    refresh(node);
+    l4_watch_apply(&node->watch, &node->live);
+    iso_err err = l4_tables_publish(&node->tables, &node->live, l4_loader_tick(node->loader), diag);
     if (!err)
-        err = l4_loader_server_ids(node->loader, &node->spec);
+        err = l4_loader_server_ids(node->loader, &node->live);
     if (!err)
         log_notice("l4: generation %llu: %u VIPs over %u nodes, %u rings written, %u slots moved",
                    (unsigned long long)l4_loader_view(node->loader)->control->generation, node->spec.n_vips,
@@ -147,7 +162,7 @@ static void announce(struct node *node, bool leaving)
     struct iso_diag diag;
     diag_init(&diag);
     iso_err err =
-        l4_routes_announce(&node->config->l4.announce, &node->spec, leaving, &node->announced, &diag);
+        l4_routes_announce(&node->config->l4.announce, &node->live, leaving, &node->announced, &diag);
     if (err && !node->announce_failed)
         log_warning("l4: %s; trying again every second",
                     diag.first ? diag.first->message : iso_err_text(err));
@@ -207,8 +222,10 @@ static void reload(struct node *node)
         arena_fini(&node->arena);
         node->arena = old.arena;
         node->spec = old.spec;
+        node->live = old.live;
         node->config = old.config;
     } else {
+        l4_watch_set(&node->watch, &node->spec, &node->config->l4.check);
         config_free(old.config);
         arena_fini(&old.arena);
         announce(node, false);
@@ -259,24 +276,46 @@ static void leave(struct node *node)
     diag_fini(&diag);
 }
 
+static void check_nodes(struct node *node)
+{
+    struct iso_diag diag;
+    if (!l4_watch_step(&node->watch, &node->config->l4.check, clock_mono_ns()))
+        return;
+    diag_init(&diag);
+    if (publish(node, &diag))
+        cmd_l4_print_faults(&diag);
+    diag_fini(&diag);
+    announce(node, node->link_lost);
+}
+
+static void every_second(struct node *node)
+{
+    l4_tables_sweep(&node->tables, l4_loader_tick(node->loader));
+    watch_links(node);
+    if (node->announce_failed)
+        announce(node, node->link_lost);
+}
+
 /* True: leave in order; false: end this process alone. */
 static bool serve(struct node *node, const sigset_t *signals)
 {
+    uint64_t second_ns = clock_mono_ns();
     for (;;) {
-        struct timespec second = {.tv_sec = 1};
-        int number = sigtimedwait(signals, NULL, &second);
+        /* Checks of nodes are connections of this thread: looked at often enough for a timeout of some tens
+         * of ms. */
+        struct timespec pause = {.tv_nsec = node->watch.n ? 20000000 : 500000000};
+        int number = sigtimedwait(signals, NULL, &pause);
         if (number == SIGTERM || number == SIGINT)
             return true;
         if (number == SIGUSR2)
             return false;
         if (number == SIGHUP)
             reload(node);
-        if (number >= 0)
-            continue;
-        l4_tables_sweep(&node->tables, l4_loader_tick(node->loader));
-        watch_links(node);
-        if (node->announce_failed)
-            announce(node, node->link_lost);
+        check_nodes(node);
+        if (clock_mono_ns() - second_ns >= NS_PER_S) {
+            second_ns = clock_mono_ns();
+            every_second(node);
+        }
     }
 }
 
@@ -321,9 +360,11 @@ static int run_node(const char *file)
             tidy(&node);
         return 1;
     }
+    l4_watch_set(&node.watch, &node.spec, &node.config->l4.check);
     announce(&node, false);
     if (serve(&node, &signals))
         leave(&node);
+    l4_watch_fini(&node.watch);
     l4_tables_fini(&node.tables);
     l4_loader_close(node.loader);
     config_free(node.config);

@@ -42,6 +42,12 @@ struct config_l4_announce {
     bool without_reals;
 };
 
+/* TCP connections to a port of each node. */
+struct config_l4_check {
+    uint16_t port; /* 0: nodes are not checked */
+    uint32_t interval_ms, timeout_ms, healthy_threshold, unhealthy_threshold;
+};
+
 struct config_l4 {
     bool set;
     struct slice *interfaces;
@@ -61,6 +67,7 @@ struct config_l4 {
     uint64_t hash_seed;
     bool too_big_replies;
     struct config_l4_announce announce;
+    struct config_l4_check check;
     struct config_l4_vip *vips;
     uint32_t n_vips;
 };

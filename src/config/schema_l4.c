@@ -88,6 +88,19 @@ static const struct schema_section announce_section = {
     .keys = announce_keys,
     .item = "an announcement",
     .doc = "How routers learn that this node takes the VIPs."};
+static const struct schema_key l4_check_keys[] = {
+    NUMBER("port", check.port, 0, 65535, "0", "port of a node that takes TCP connections; 0: no checks"),
+    SECONDS("interval_s", check.interval_ms, 50, HOUR_MS, "1", "between checks of a node"),
+    NUMBER("timeout_ms", check.timeout_ms, 1, HOUR_MS, "500", "for a connection"),
+    NUMBER("healthy_threshold", check.healthy_threshold, 1, 100, "2",
+           "successes in a row that bring a node back"),
+    NUMBER("unhealthy_threshold", check.unhealthy_threshold, 1, 100, "3",
+           "failures in a row that take it out"),
+    END};
+static const struct schema_section l4_check_section = {.keys = l4_check_keys,
+                                                       .item = "a check of nodes",
+                                                       .doc =
+                                                           "How the packet tier learns that a node is gone."};
 static const struct schema_key l4_keys[] = {
     TEXTS("interfaces", interfaces, n_interfaces, NULL, NULL, "where packets for VIPs arrive"),
     TEXT("pin", pin, NULL, NULL, "/sys/fs/bpf/isobar-l4", "folder on a bpf file system; one for each node"),
@@ -117,6 +130,7 @@ static const struct schema_key l4_keys[] = {
     FLAG("too_big_replies", too_big_replies, "true", "larger ones are answered with the size that fits"),
     NUMBER("hash_seed", hash_seed, 0, 0x7fffffffffffffff, "0", "secret of the hash; equal on all nodes"),
     NUMBER("linger_s", linger_s, 0, 3600, "5", "that a leaving node goes on forwarding after the withdrawal"),
+    GROUPING("health_check", l4_check_section, "how the packet tier learns that a node is gone"),
     GROUPING("announce", announce_section, "how routers learn that this node takes the VIPs"),
     ITEMS("vips", vips, n_vips, l4_vip_section, "VIPs beside those of load_balancers"),
     END};

@@ -235,6 +235,35 @@ def test_a_syn_flood_costs_established_flows_nothing(net):
         close(some)
 
 
+def test_nodes_that_stop_answering_are_taken_out_and_come_back_D1(net):
+    check = f"  health_check: {{ port: {PORT}, interval_s: 0.1, timeout_ms: 200 }}\n"
+    for lb in LBS:
+        net.reload_lb(lb, extra=check)
+    some = flows(net, 40)
+    mine = [flow for flow in some if flow.owner == "p1"]
+    net.processes["p2"].kill()
+    net.processes.pop("p2").wait()
+    until = time.monotonic() + 10
+    for lb in LBS:
+        while "node p2 is down" not in net.log(lb):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    time.sleep(0.1)
+    later = flows(net, 30)
+    assert {flow.owner for flow in later} == {"p1"}
+    assert all(flow.still() for flow in mine)
+    net.start_server("p2")
+    net.wait_line("p2")
+    for lb in LBS:
+        while "node p2 is up" not in net.log(lb):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    time.sleep(0.1)
+    assert "p2" in {flow.owner for flow in flows(net, 40)}
+    assert all(flow.still() for flow in mine + later)
+    close(some + later)
+
+
 def test_isobar_itself_serves_http_behind_the_packet_tier(net):
     """The whole system: L4 node, then `isobar proxy` on the VIP of each proxy, which answers the client directly."""
     vips = f"    - {{ address: [{VIP4}, '{VIP6}'], port: 8081 }}\n"

@@ -135,11 +135,10 @@ class Net:
             self.run(host, f"ip addr add {VIP4}/32 dev lo")
             self.run(host, f"ip -6 addr add {VIP6}/128 dev lo nodad")
             self.decap(host, "eth0", [VIP4, VIP6])
-            # What a client's path takes is 1500 less the Ethernet of it: the clients' MTU, not the tunnel's.
-            self.start(host, [sys.executable, SERVER, host, str(PORT), VIP4, VIP6])
+            self.start_server(host)
         self.route(LBS)
         for host in PROXIES:
-            self._wait_line(host)
+            self.wait_line(host)
 
     def route(self, lbs):
         """Which lbs the router spreads the VIPs over."""
@@ -161,7 +160,11 @@ class Net:
         self.processes[host] = self.popen(host, command, stdout=subprocess.PIPE if command[0] == sys.executable else log,
                                           stderr=log)
 
-    def _wait_line(self, host):
+    def start_server(self, host):
+        """Serves the VIPs, and the machine's own address for checks."""
+        self.start(host, [sys.executable, SERVER, host, str(PORT), VIP4, VIP6, f"10.{31 + PROXIES.index(host)}.0.2"])
+
+    def wait_line(self, host):
         assert self.processes[host].stdout.readline().strip() == b"ready", self.log(host)
 
     def log(self, host):
