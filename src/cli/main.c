@@ -17,6 +17,7 @@ static const struct {
     {"check", cmd_check, "check a configuration file: every fault at once"},
     {"churn", cmd_churn, "how many keys a change of the targets would move"},
     {"l4", cmd_l4, "the packet tier: XDP, Maglev, direct return"},
+    {"size", cmd_size, "how many machines a load needs"},
 };
 
 static void print_help(FILE *out)
