@@ -156,6 +156,7 @@ static uint32_t add_specs(const struct snapshot *snapshot, const struct snapshot
     for (uint32_t g = 0; snapshot && g < snapshot->n_groups; g++) {
         const struct snap_group *group = &snapshot->groups[g];
         for (uint32_t t = 0; t < group->n_targets; t++) {
+            const struct config_target *target = &group->config->targets[t];
             struct backend *backend = group->targets[t];
             if (unless_in && snapshot_has_backend(unless_in, backend))
                 continue;
@@ -164,7 +165,16 @@ static uint32_t add_specs(const struct snapshot *snapshot, const struct snapshot
                                               .addr = backend->addr,
                                               .check = &group->config->health_check,
                                               .status = &backend->health,
-                                              .enabled = group->config->targets[t].enabled};
+                                              .enabled = target->enabled,
+                                              .outlier = &group->config->outlier,
+                                              .panic_threshold_pct = group->config->panic_threshold_pct,
+                                              .shared = &group->runtime->health,
+                                              .runs = &backend->runs,
+                                              .passive = &backend->workers[0].passive,
+                                              .passive_stride = sizeof(backend->workers[0]),
+                                              .n_workers = backend->n_workers,
+                                              .is_backup = target->backup,
+                                              .is_weightless = target->weight == 0};
         }
     }
     return n;

@@ -10,6 +10,7 @@
 #include "core/ip.h"
 
 #include "balance/method.h"
+#include "balance/slow_start.h"
 
 #include "config/model_l4.h"
 #include "config/model_tls.h"
@@ -181,6 +182,17 @@ struct config_affinity {
     uint32_t max_sessions;
 };
 
+/* Passive checks: what real requests say of targets. */
+struct config_outlier {
+    uint32_t consecutive_5xx, consecutive_gateway_errors; /* 0: not looked at */
+    uint32_t error_rate_pct;                              /* 0: not looked at */
+    uint32_t min_requests;                                /* within the window, for a rate to say something */
+    uint32_t window_ms;                                   /* key window_s */
+    uint32_t base_ejection_ms, max_ejection_ms;           /* keys base_ejection_s, max_ejection_s */
+    uint32_t max_ejection_pct;
+    bool checks_end_ejection; /* healthy_threshold checks that passed bring a target back before its time */
+};
+
 enum config_hash_kind {
     CONFIG_HASH_CLIENT_IP,
     CONFIG_HASH_HEADER,
@@ -204,6 +216,10 @@ struct config_target_group {
     enum config_hash_kind hash_kind;
     struct slice hash_name;
     struct config_health_check health_check;
+    struct config_outlier outlier;
+    uint32_t panic_threshold_pct;
+    uint32_t slow_start_ms; /* key slow_start_s; 0: none */
+    enum slow_start_shape slow_start_shape;
     struct {
         uint32_t attempts; /* tries in all, the first included; 1: no retry */
         bool on_connect_failure, on_reset, on_gateway_error;

@@ -49,7 +49,39 @@ static const struct schema_section health_check_section = {
         "its neighbours can: a fault that all targets share would otherwise take all of them out at once."};
 #undef HOLDER
 
+#define HOLDER struct config_outlier
+static const struct schema_key outlier_keys[] = {
+    NUMBER("consecutive_5xx", consecutive_5xx, 0, 1000000, "5",
+           "failures in a row of any kind (5xx, no answer) that eject a target; 0: not looked at"),
+    NUMBER("consecutive_gateway_errors", consecutive_gateway_errors, 0, 1000000, "5",
+           "the same of 502, 503, 504 and of requests without a usable answer; 0: not looked at"),
+    NUMBER("error_rate_pct", error_rate_pct, 0, 100, "50",
+           "share of failures within window_s that ejects a target; 0: not looked at"),
+    NUMBER("min_requests", min_requests, 1, 1000000000, "100",
+           "requests to a target within window_s before error_rate_pct says anything"),
+    SECONDS("window_s", window_ms, 1000, MINUTE_MS, "10", "that error_rate_pct looks back"),
+    SECONDS("base_ejection_s", base_ejection_ms, 10, DAY_MS, "30",
+            "a first ejection; the next ones are twice, three times as long, and one is forgiven for each "
+            "base_ejection_s without"),
+    SECONDS("max_ejection_s", max_ejection_ms, 10, DAY_MS, "300", "the longest ejection"),
+    NUMBER("max_ejection_pct", max_ejection_pct, 1, 100, "10",
+           "of the targets that may be ejected at once, rounded down, but always one"),
+    FLAG("checks_end_ejection", checks_end_ejection, "false",
+         "true: healthy_threshold health checks that pass bring an ejected target back before its time; "
+         "false: only "
+         "when checks failed too since it was ejected"),
+    END};
+static const struct schema_section outlier_section = {
+    .keys = outlier_keys,
+    .item = "an outlier section",
+    .doc = "Passive checks: targets whose answers to real requests are failures are ejected for a while."};
+#undef HOLDER
+
 #define HOLDER struct config_target_group
+static const struct schema_choice slow_start_shapes[] = {
+    {"linear", SLOW_START_LINEAR, "in proportion to the time"},
+    {"stepped", SLOW_START_STEPPED, "10% for the first half, 50% for the second"},
+    {NULL}};
 static const struct schema_choice retry_causes[] = {
     {"connect_failure", FIELD(retry.on_connect_failure, bool), "no connection could be made"},
     {"reset", FIELD(retry.on_reset, bool), "the connection ended before any byte of an answer"},
@@ -164,6 +196,12 @@ static const struct schema_key target_group_keys[] = {
     {KEY("hash_key", type_hash_key, "what is hashed by consistent_hash and maglev"), .expected = EXPECT_TOKEN,
      .check = check_token, .default_text = "client_ip"},
     SECTION("health_check", health_check, health_check_section, "how targets are checked"),
+    SECTION("outlier", outlier, outlier_section, "when real requests take a target out"),
+    NUMBER("panic_threshold_pct", panic_threshold_pct, 0, 100, "50",
+           "with fewer usable targets than this share, health is ignored and requests go to all; 0: never"),
+    SECONDS("slow_start_s", slow_start_ms, 0, DAY_MS, "0",
+            "that a new or returning target takes to get its full share; 0: at once"),
+    CHOICE("slow_start_shape", slow_start_shape, slow_start_shapes, "linear", "how its share grows"),
     GROUPING("retry", retry_section, "trying a request again that failed"),
     GROUPING("timeouts", group_timeouts, "how long targets may take"),
     SECTION("affinity", affinity, affinity_section, "keeping a client with its target"),

@@ -32,6 +32,17 @@ static uint32_t healthy_targets(const struct snap_group *group)
     return n;
 }
 
+static double ramp(const struct row *row)
+{
+    const struct config_target_group *config = row->group->config;
+    uint64_t from_ns = atomic_load_explicit(&row->target->health.ramp_from_ns, memory_order_relaxed);
+    uint64_t now_ns = clock_mono_ns(), age_ms = from_ns < now_ns ? (now_ns - from_ns) / NS_PER_MS : 0;
+    if (!from_ns || !config->slow_start_ms)
+        return 1;
+    return (double)slow_start_ramp(config->slow_start_shape, age_ms, config->slow_start_ms) /
+           BALANCE_RAMP_FULL;
+}
+
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 #define VALUE_IS(scope, id, expression)                                                                      \
     double value_##scope##_##id(const struct page *page, const struct row *row)                              \
@@ -56,6 +67,12 @@ VALUE_IS(WORKER, cpu, worker_cpu_s(page->view->workers[row->index].thread))
 VALUE_IS(WORKER, connections, worker_connections(page, row->index))
 VALUE_IS(GROUP, targets, row->group->n_targets)
 VALUE_IS(GROUP, healthy, healthy_targets(row->group))
+VALUE_IS(GROUP, panic, LOAD(row->group->runtime->health.is_panicking))
+VALUE_IS(GROUP, panics, LOAD(row->group->runtime->health.panics))
+VALUE_IS(TARGET, ramp, ramp(row))
+VALUE_IS(TARGET, ejected, LOAD(row->target->health.is_ejected))
+VALUE_IS(TARGET, ejections, LOAD(row->target->health.ejections))
+VALUE_IS(TARGET, spared, LOAD(row->target->health.spared))
 VALUE_IS(TARGET, up, health_is_usable(&row->target->health))
 VALUE_IS(TARGET, weight, row->group->config->targets[row->index].weight)
 VALUE_IS(TARGET, in_flight, LOAD(row->target->in_flight))

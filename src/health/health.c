@@ -3,8 +3,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "health/judge.h"
-#include "health/probe.h"
+#include "health/watch.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,43 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-/* One watched target. Owner: the health thread. */
-struct watch {
-    struct slice group, name; /* owns */
-    struct probe_plan *plan;  /* owns */
-    struct health_status *status;
-    struct probe probe;
-    struct loop_timer next; /* the next check */
-    struct judge judge;
-    bool is_enabled;
-    bool is_reported; /* the log knows that this new target does not come up */
-    bool is_settled;  /* past its first check */
-    struct health *health;
-    struct loop_deferred release;
-};
-
-struct health {
-    struct loop loop;
-    pthread_t thread;
-    /* health thread only */
-    struct watch **watches; /* owns; sorted by (group, name) */
-    uint32_t n_watches;
-    struct rng rng;
-    uint64_t local_said_ns; /* when the log was last told of an error of our own */
-    /* any thread: atomic, relaxed */
-    _Atomic uint32_t n_unsettled;
-};
-
-static enum target_state state_of(const struct watch *watch)
-{
-    return atomic_load_explicit(&watch->status->state, memory_order_relaxed);
-}
-
-static bool is_checked(const struct watch *watch)
-{
-    return watch->plan->check.type != CONFIG_HEALTH_NONE;
-}
 
 static void set_settled(struct watch *watch, bool is_settled)
 {
@@ -67,17 +29,20 @@ static void say(const struct watch *watch, enum target_state from, const struct 
     bool is_good = step->to == TARGET_ACTIVE || step->to == TARGET_PENDING;
     enum log_level level =
         is_good || step->action == TARGET_ACTION_STOP ? LOG_LEVEL_NOTICE : LOG_LEVEL_WARNING;
-    char status[32] = "";
+    char status[48] = "";
     unsigned http_status = atomic_load_explicit(&watch->status->http_status, memory_order_relaxed);
     if (http_status &&
         (reason == HEALTH_REASON_OK || reason == HEALTH_REASON_STATUS || reason == HEALTH_REASON_BODY))
         snprintf(status, sizeof(status), ", answered %u", http_status);
+    else if (watch->outlier.until_ns && step->to == TARGET_UNHEALTHY)
+        snprintf(status, sizeof(status), ", ejected for %.3g s",
+                 (double)(watch->outlier.until_ns - watch->health->loop.now_ns) / 1e9);
     if (step->action == TARGET_ACTION_REPORT)
         log_line(LOG_LEVEL_WARNING, "target %.*s %.*s stays %s after %u checks: %s%s",
-                 SLICE_ARG(watch->group), SLICE_ARG(watch->name), target_state_word(from),
+                 SLICE_ARG(watch->group->name), SLICE_ARG(watch->name), target_state_word(from),
                  check->unhealthy_threshold, health_reason_word(reason), status);
     else
-        log_line(level, "target %.*s %.*s is %s (was %s): %s%s", SLICE_ARG(watch->group),
+        log_line(level, "target %.*s %.*s is %s (was %s): %s%s", SLICE_ARG(watch->group->name),
                  SLICE_ARG(watch->name), target_state_word(step->to), target_state_word(from),
                  health_reason_word(reason), status);
 }
@@ -87,6 +52,8 @@ static void store_state(struct watch *watch, enum target_state to, enum health_r
     struct health_status *status = watch->status;
     atomic_store_explicit(&status->reason, reason, memory_order_relaxed);
     atomic_store_explicit(&status->changed_wall_ns, clock_wall_ns(), memory_order_relaxed);
+    if (to == TARGET_ACTIVE)
+        atomic_store_explicit(&status->ramp_from_ns, group_ramp_from(watch), memory_order_relaxed);
     atomic_fetch_add_explicit(&status->transitions, 1, memory_order_relaxed);
     atomic_store_explicit(&status->state, to, memory_order_relaxed);
     if (status->epoch)
@@ -100,7 +67,7 @@ static void begin_checks(struct watch *watch)
     struct health *health = watch->health;
     judge_begin(&watch->judge);
     watch->is_reported = false;
-    if (is_checked(watch)) {
+    if (watch_is_checked(watch)) {
         set_settled(watch, false);
         loop_timer_set(&health->loop, &watch->next, health->loop.now_ns);
     }
@@ -113,10 +80,9 @@ static void end_checks(struct watch *watch)
     set_settled(watch, true);
 }
 
-/* The only place where a state changes: one step, its line in the log, its action. */
-static void step(struct watch *watch, enum target_event event, enum health_reason reason)
+void watch_step(struct watch *watch, enum target_event event, enum health_reason reason)
 {
-    enum target_state from = state_of(watch);
+    enum target_state from = watch_state(watch);
     struct target_step step = target_step(from, event);
     bool is_repeated = step.action == TARGET_ACTION_REPORT && watch->is_reported;
     if (step.action == TARGET_ACTION_IGNORE || is_repeated)
@@ -125,6 +91,8 @@ static void step(struct watch *watch, enum target_event event, enum health_reaso
     if (step.to != from) {
         store_state(watch, step.to, reason);
         judge_forget(&watch->judge);
+        if (step.to != TARGET_UNHEALTHY)
+            group_end_ejection(watch);
     }
     switch (step.action) {
     case TARGET_ACTION_IGNORE:
@@ -143,6 +111,7 @@ static void step(struct watch *watch, enum target_event event, enum health_reaso
     case TARGET_ACTION_COUNT:
         iso_unreachable("not an action");
     }
+    group_update(watch->group);
 }
 
 static void say_local(struct health *health, const struct watch *watch)
@@ -154,7 +123,7 @@ static void say_local(struct health *health, const struct watch *watch)
     health->local_said_ns = now_ns;
     log_error("health checks cannot be made (%.*s %.*s and maybe others): no descriptors, ports or memory; "
               "states stay as they are",
-              SLICE_ARG(watch->group), SLICE_ARG(watch->name));
+              SLICE_ARG(watch->group->name), SLICE_ARG(watch->name));
 }
 
 static void store_result(struct watch *watch, const struct probe_result *result, bool has_passed)
@@ -180,13 +149,16 @@ static void on_done(struct loop *loop, struct probe *probe, const struct probe_r
     } else {
         enum target_event event;
         store_result(watch, result, has_passed);
-        if (judge_result(&watch->judge, check, has_passed, &event))
-            step(watch, event, result->reason);
+        if (!has_passed)
+            group_note_failure(watch);
+        if (judge_result(&watch->judge, check, has_passed, &event) &&
+            (event != TARGET_EVENT_PASS || group_may_pass(watch)))
+            watch_step(watch, event, result->reason);
     }
-    if (!has_passed || state_of(watch) != TARGET_PENDING)
+    if (!has_passed || watch_state(watch) != TARGET_PENDING)
         set_settled(watch, true);
-    uint32_t delay_ms =
-        judge_delay_ms(&watch->judge, check, state_of(watch), has_passed, &watch->health->rng, &from_start);
+    uint32_t delay_ms = judge_delay_ms(&watch->judge, check, watch_state(watch), has_passed,
+                                       &watch->health->rng, &from_start);
     uint64_t since_ns = from_start ? result->started_ns : result->ended_ns;
     loop_timer_set(loop, &watch->next, since_ns + delay_ms * NS_PER_MS);
 }
@@ -197,6 +169,13 @@ static void on_next(struct loop *loop, struct loop_timer *timer)
     probe_start(loop, &watch->probe, watch->plan);
 }
 
+void watch_check_now(struct watch *watch)
+{
+    struct loop *loop = &watch->health->loop;
+    if (watch_is_checked(watch) && !probe_is_running(&watch->probe))
+        loop_timer_set(loop, &watch->next, loop->now_ns);
+}
+
 static struct slice copy(struct slice s)
 {
     char *out = strndup(s.ptr ? s.ptr : "", s.len);
@@ -204,11 +183,12 @@ static struct slice copy(struct slice s)
     return slice_of(out, s.len);
 }
 
-static struct watch *watch_new(struct health *health, const struct health_spec *spec)
+static struct watch *watch_new(struct health *health, struct watch_group *group,
+                               const struct health_spec *spec)
 {
     struct watch *watch = calloc(1, sizeof(*watch));
     iso_assert(watch != NULL);
-    *watch = (struct watch){.group = copy(spec->group),
+    *watch = (struct watch){.group = group,
                             .name = copy(spec->name),
                             .plan = probe_plan_new(&spec->addr, spec->check),
                             .status = spec->status,
@@ -217,13 +197,15 @@ static struct watch *watch_new(struct health *health, const struct health_spec *
                             .health = health};
     probe_init(&watch->probe, on_done);
     loop_timer_init(&watch->next, on_next);
+    group_init_watch(watch, spec);
+    if (watch->status->watcher != health)
+        watch->status->watcher = health;
     return watch;
 }
 
 static void release(struct loop *loop, struct loop_deferred *deferred)
 {
     struct watch *watch = container_of(deferred, struct watch, release);
-    free((char *)watch->group.ptr);
     free((char *)watch->name.ptr);
     probe_plan_free(watch->plan);
     free(watch);
@@ -233,6 +215,7 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
 static void watch_free(struct watch *watch)
 {
     end_checks(watch);
+    loop_timer_remove(&watch->health->loop, &watch->ejection_end);
     watch->release.release = release;
     loop_defer(&watch->health->loop, &watch->release);
 }
@@ -241,16 +224,16 @@ static void watch_free(struct watch *watch)
 static void enter(struct watch *watch, const struct health_spec *spec)
 {
     if (!spec->enabled) {
-        step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_DISABLED);
+        watch_step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_DISABLED);
         watch->is_enabled = false;
         return;
     }
-    if (state_of(watch) == TARGET_DRAINING)
-        step(watch, TARGET_EVENT_ENABLE, HEALTH_REASON_ENABLED);
+    if (watch_state(watch) == TARGET_DRAINING)
+        watch_step(watch, TARGET_EVENT_ENABLE, HEALTH_REASON_ENABLED);
     else
         begin_checks(watch);
-    if (!is_checked(watch))
-        step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
+    if (!watch_is_checked(watch))
+        watch_step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
 }
 
 /* The same target with new settings, or none: its state is kept, results so far do not count. */
@@ -267,8 +250,8 @@ static void change_plan(struct watch *watch, const struct health_spec *spec)
     if (!watch->is_enabled)
         return;
     begin_checks(watch);
-    if (!is_checked(watch))
-        step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
+    if (!watch_is_checked(watch))
+        watch_step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
 }
 
 static void update(struct watch *watch, const struct health_spec *spec)
@@ -278,17 +261,17 @@ static void update(struct watch *watch, const struct health_spec *spec)
         return;
     watch->is_enabled = spec->enabled;
     if (!spec->enabled) {
-        step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_DISABLED);
+        watch_step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_DISABLED);
         return;
     }
-    step(watch, TARGET_EVENT_ENABLE, HEALTH_REASON_ENABLED);
-    if (!is_checked(watch))
-        step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
+    watch_step(watch, TARGET_EVENT_ENABLE, HEALTH_REASON_ENABLED);
+    if (!watch_is_checked(watch))
+        watch_step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
 }
 
 static void leave(struct watch *watch)
 {
-    step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_GONE);
+    watch_step(watch, TARGET_EVENT_DRAIN, HEALTH_REASON_GONE);
     watch_free(watch);
 }
 
@@ -321,6 +304,42 @@ struct apply {
     sem_t done;
 };
 
+/* The groups of the new set, sorted like it; those that were there go on. Until group_fill() they have no
+ * targets. */
+static void apply_groups(struct health *health, const struct health_spec *const *specs, uint32_t n)
+{
+    struct watch_group **groups = calloc(n + 1, sizeof(*groups));
+    iso_assert(groups != NULL);
+    uint32_t old = 0, n_groups = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int order = -1;
+        if (i > 0 && slice_eq(specs[i]->group, specs[i - 1]->group))
+            continue;
+        while (old < health->n_groups &&
+               (order = slice_compare(health->groups[old]->name, specs[i]->group)) < 0)
+            group_free(health->groups[old++]);
+        bool is_same = old < health->n_groups && order == 0;
+        groups[n_groups] = is_same ? health->groups[old++] : group_new(health, specs[i]->group);
+        group_set(groups[n_groups++], specs[i]);
+    }
+    while (old < health->n_groups)
+        group_free(health->groups[old++]);
+    free(health->groups);
+    health->groups = groups;
+    health->n_groups = n_groups;
+}
+
+static void fill_groups(struct health *health)
+{
+    for (uint32_t g = 0, from = 0; g < health->n_groups; g++) {
+        uint32_t n = 0;
+        while (from + n < health->n_watches && health->watches[from + n]->group == health->groups[g])
+            n++;
+        group_fill(health->groups[g], health->watches + from, n);
+        from += n;
+    }
+}
+
 /* Walks the old set and the new one side by side, both sorted. */
 static void apply(struct loop *loop, void *arg)
 {
@@ -333,17 +352,23 @@ static void apply(struct loop *loop, void *arg)
         specs[i] = &apply->specs[i];
     qsort(specs, apply->n, sizeof(struct health_spec *), spec_compare);
 
-    uint32_t old = 0;
+    for (uint32_t g = 0; g < health->n_groups; g++)
+        health->groups[g]->n = 0;
+    apply_groups(health, specs, apply->n);
+    uint32_t old = 0, group = 0;
     for (uint32_t i = 0; i < apply->n; i++) {
         const struct health_spec *spec = specs[i];
         int order = -1;
+        while (!slice_eq(health->groups[group]->name, spec->group))
+            group++;
         while (old < health->n_watches &&
-               (order = identity_compare(health->watches[old]->group, health->watches[old]->name, spec->group,
-                                         spec->name)) < 0)
+               (order = identity_compare(health->watches[old]->group->name, health->watches[old]->name,
+                                         spec->group, spec->name)) < 0)
             leave(health->watches[old++]);
         /* With another status it is another target: the old one ended in between. */
         bool is_same = old < health->n_watches && order == 0 && health->watches[old]->status == spec->status;
-        watches[i] = is_same ? health->watches[old++] : watch_new(health, spec);
+        watches[i] = is_same ? health->watches[old++] : watch_new(health, health->groups[group], spec);
+        group_set_watch(watches[i], spec);
         if (is_same)
             update(watches[i], spec);
         else
@@ -355,7 +380,22 @@ static void apply(struct loop *loop, void *arg)
     free(specs);
     health->watches = watches;
     health->n_watches = apply->n;
+    fill_groups(health);
     sem_post(&apply->done);
+}
+
+static void on_rung(struct loop *loop, void *arg)
+{
+    struct health *health = arg;
+    atomic_exchange_explicit(&health->is_rung, false, memory_order_acquire);
+    for (uint32_t g = 0; g < health->n_groups; g++)
+        group_judge(health->groups[g]);
+}
+
+void health_ring(struct health *health)
+{
+    if (!atomic_exchange_explicit(&health->is_rung, true, memory_order_acq_rel))
+        loop_post(&health->loop, &health->ring_call);
 }
 
 static void stop(struct loop *loop, void *arg)
@@ -370,7 +410,10 @@ static void *run(void *arg)
     loop_run(&health->loop);
     for (uint32_t i = 0; i < health->n_watches; i++)
         watch_free(health->watches[i]);
+    for (uint32_t g = 0; g < health->n_groups; g++)
+        group_free(health->groups[g]);
     free(health->watches);
+    free(health->groups);
     loop_fini(&health->loop);
     return NULL;
 }
@@ -380,6 +423,7 @@ iso_err health_start(struct health **out)
     struct health *health = calloc(1, sizeof(*health));
     iso_assert(health != NULL);
     rng_init(&health->rng, clock_mono_ns());
+    health->ring_call = (struct loop_call){.fn = on_rung, .arg = health};
     if (loop_init(&health->loop)) {
         free(health);
         return ISO_ERR_SYSTEM;

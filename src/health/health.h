@@ -11,6 +11,7 @@
 
 #include "config/model.h"
 #include "core/err.h"
+#include "health/passive.h"
 #include "health/status.h"
 #include "net/addr.h"
 
@@ -23,6 +24,17 @@ struct health_spec {
     const struct config_health_check *check;
     struct health_status *status; /* shared; the health thread writes it until it is applied away */
     bool enabled;                 /* false: DRAINING, and not probed */
+
+    /* Of its group, the same for all of its targets. */
+    const struct config_outlier *outlier; /* NULL: no passive checks */
+    uint32_t panic_threshold_pct;         /* 0: no panic */
+    struct health_group *shared;          /* NULL: nobody looks */
+    /* What real requests say. */
+    struct passive_runs *runs;            /* shared; NULL without passive checks */
+    const struct passive_worker *passive; /* shared: of worker 0 */
+    size_t passive_stride;                /* bytes to the next worker's */
+    uint32_t n_workers;
+    bool is_backup, is_weightless;
 };
 
 /* Threads: control, after signals are blocked (the thread takes none). */
@@ -38,6 +50,10 @@ void health_apply(struct health *health, const struct health_spec *specs, uint32
 /* Waits until every target is past its first checks (ACTIVE, or failed once), at most `timeout_ms`; true when
  * it is so. For a start or a reload that should not meet targets still unknown. Threads: control. */
 bool health_settle(struct health *health, uint32_t timeout_ms);
+
+/* A target's run of failures has reached a limit: the health thread looks at once. Threads: any, until
+ * health_stop(). */
+void health_ring(struct health *health);
 
 /* Ends the thread and its probes. Threads: control. */
 void health_stop(struct health **health);

@@ -25,6 +25,8 @@ enum health_reason {
     HEALTH_REASON_COUNT
 };
 
+struct health;
+
 struct health_status {
     /* any thread reads: relaxed, then acquire on the epoch; the health thread writes */
     _Atomic uint32_t state;       /* enum target_state */
@@ -33,10 +35,21 @@ struct health_status {
     _Atomic uint32_t http_status; /* of the last HTTP check; 0: no answer */
     _Atomic uint32_t check_us;    /* how long the last check took */
     _Atomic uint64_t changed_wall_ns, checked_wall_ns;
-    _Atomic uint64_t checks, failures; /* counted since the target exists */
-    _Atomic uint64_t transitions;      /* changes of state */
+    _Atomic uint64_t checks, failures;  /* counted since the target exists */
+    _Atomic uint64_t transitions;       /* changes of state */
+    _Atomic uint64_t ramp_from_ns;      /* monotonic: slow start began; 0: the full share at once */
+    _Atomic uint64_t ejections, spared; /* by passive checks; left in by the cap or by the panic threshold */
+    _Atomic uint32_t is_ejected;
     /* set once before publishing */
     _Atomic uint32_t *epoch; /* of the group; shared */
+    struct health *watcher;  /* shared: whom workers ring (health_ring); NULL: nobody watches */
+};
+
+/* What everybody may know of a group. Any thread reads: relaxed; the health thread writes, and raises the
+ * group's epoch. */
+struct health_group {
+    _Atomic uint32_t is_panicking; /* health is ignored (D5) */
+    _Atomic uint64_t panics;       /* how often that began */
 };
 
 /* May new work go there? Threads: any. */
@@ -44,6 +57,14 @@ static inline bool health_is_usable(const struct health_status *status)
 {
     return atomic_load_explicit(&((struct health_status *)status)->state, memory_order_relaxed) ==
            TARGET_ACTIVE;
+}
+
+/* May work go there while health is ignored? Not when it is on its way out; `or_new`: also one that was never
+ * known to be good. Threads: any. */
+static inline bool health_is_usable_in_panic(const struct health_status *status, bool or_new)
+{
+    uint32_t state = atomic_load_explicit(&((struct health_status *)status)->state, memory_order_relaxed);
+    return state == TARGET_ACTIVE || state == TARGET_UNHEALTHY || (or_new && state == TARGET_PENDING);
 }
 
 /* "connect-refused"; for logs, metrics and the API. Threads: any. */

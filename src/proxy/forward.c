@@ -10,6 +10,7 @@
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
+#include "health/health.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -26,6 +27,19 @@ static struct target_counters *target_counters(struct exchange *x, struct backen
     return &backend->workers[x->worker->index].counters;
 }
 
+static void note(struct exchange *x, struct backend *backend, enum passive_sign sign)
+{
+    if (passive_note(&backend->runs, &backend->workers[x->worker->index].passive, &x->group->config->outlier,
+                     sign) &&
+        backend->health.watcher)
+        health_ring(backend->health.watcher);
+}
+
+void forward_note(struct exchange *x, enum passive_sign sign)
+{
+    note(x, x->upstream->backend, sign);
+}
+
 static void set_deadline(struct exchange *x, uint32_t ms)
 {
     loop_timer_set(&x->worker->loop, &x->upstream->conn.timer, x->worker->loop.now_ns + ms * NS_PER_MS);
@@ -38,12 +52,19 @@ static enum exchange_end end_of_connect_error(int err)
                                                 : END_CONNECT_FAILED;
 }
 
+/* Did we lack something, so that the error says nothing about the target? */
+static bool is_our_lack(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS || err == EADDRNOTAVAIL;
+}
+
 static void upstream_due(struct loop *loop, struct loop_timer *timer)
 {
     struct upstream *upstream = container_of(timer, struct upstream, conn.timer);
     struct exchange *x = upstream->owner;
     if (upstream->conn.is_connecting) {
         counter_add(&target_counters(x, upstream->backend)->connect_timeouts, 1);
+        forward_note(x, PASSIVE_GATEWAY);
         forward_attempt_failed(x, END_CONNECT_TIMEOUT);
     } else if (x->is_tunnel) {
         loop_timer_clear(timer); /* the client's timer watches the tunnel */
@@ -61,6 +82,7 @@ static bool finish_connecting(struct exchange *x, struct upstream *upstream, uin
     if (events & (EPOLLERR | EPOLLHUP) &&
         getsockopt(upstream->conn.io.fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err) {
         counter_add(&target_counters(x, upstream->backend)->connect_errors, 1);
+        forward_note(x, PASSIVE_GATEWAY);
         forward_attempt_failed(x, end_of_connect_error(err));
         return false;
     }
@@ -176,6 +198,8 @@ static enum open_result open_upstream(struct exchange *x)
         if (opened == POOL_OPEN_FAILED) {
             enum exchange_end end = end_of_connect_error(errno);
             counter_add(&target_counters(x, backend)->connect_errors, 1);
+            if (!is_our_lack(errno))
+                note(x, backend, PASSIVE_GATEWAY);
             tried_before = x->n_tried;
             if (x->attempts < x->max_attempts && group->config->retry.on_connect_failure)
                 continue;
@@ -244,8 +268,10 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
         if ((x->unsent ? send_unsent(x) : send_fresh(x, pieces)) != CONN_FAILED)
             break;
         bool was_pooled = x->upstream->uses > 1;
+        struct backend *backend = x->upstream->backend;
         exchange_drop_upstream(x, false);
         if (!was_pooled) {
+            note(x, backend, PASSIVE_GATEWAY);
             exchange_fail(x, END_UPSTREAM_RESET);
             return;
         }
@@ -326,6 +352,8 @@ void forward_attempt_failed(struct exchange *x, enum exchange_end end)
     bool retry = is_stale || forward_take_retry(x, end);
     if (is_broken)
         counter_add(&target_counters(x, upstream->backend)->resets, 1);
+    if (is_broken && !is_stale)
+        forward_note(x, PASSIVE_GATEWAY);
     if (retry && upstream->conn.is_connecting) {
         x->unsent = upstream->conn.out;
         upstream->conn.out = NULL;

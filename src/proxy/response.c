@@ -76,6 +76,7 @@ static void cut_short(struct exchange *x, bool in_order)
     }
     if (!in_order || !transfer_end(&x->response, &scratch, &pieces)) {
         counter_add(&target_counters(x)->resets, 1);
+        forward_note(x, PASSIVE_GATEWAY);
         exchange_abort(x, END_TRUNCATED);
         return;
     }
@@ -172,6 +173,7 @@ static bool feed_body(struct exchange *x, const struct iovec *head, char *data, 
     if (transfer_feed(&x->response, data, len, &response_limits, &worker->bufs, &scratch, worker->trailers,
                       &used, &pieces, &why) != TRANSFER_OK) {
         counter_add(&target_counters(x)->bad_responses, 1);
+        forward_note(x, PASSIVE_GATEWAY);
         if (x->answer_begun)
             exchange_abort(x, END_TRUNCATED);
         else
@@ -236,6 +238,7 @@ static void count_answer(struct exchange *x, unsigned status)
     x->answer_ns = x->worker->loop.now_ns;
     counter_add(&(&counters->requests_1xx)[status / 100 - 1], 1);
     histogram_add(&counters->latency, (x->answer_ns - x->attempt_ns) / NS_PER_US);
+    forward_note(x, passive_sign_of(status));
 }
 
 /* A final answer's head and what came with it. */
@@ -323,6 +326,7 @@ static bool read_head(struct exchange *x, char *data, size_t len)
         }
         case H1_REJECTED:
             counter_add(&target_counters(x)->bad_responses, 1);
+            forward_note(x, PASSIVE_GATEWAY);
             x->upstream_reusable = false;
             exchange_fail(x, http_reject_status(why) == 431 ? END_RESPONSE_HEAD_TOO_LARGE : END_BAD_RESPONSE);
             return false;
@@ -390,6 +394,7 @@ void response_due(struct exchange *x)
         return;
     }
     counter_add(&target_counters(x)->response_timeouts, 1);
+    forward_note(x, PASSIVE_GATEWAY);
     if (x->has_answer_head)
         exchange_abort(x, END_TRUNCATED_TIMEOUT);
     else

@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which target gets the attempt: the group's method over the targets that may take work. What is usable is
- * looked at again only when the group's epoch says that something changed. */
+/* Which target gets the attempt: the group's method over the targets that may take work, or, in panic (D5),
+ * over all. What is usable is looked at again only when the group's epoch says that something changed, and
+ * how far slow starts have come (B7) only now and then. */
 #include "proxy/exchange.h"
 
+#include "core/clock.h"
 #include "core/hash.h"
 
-static bool is_usable(const struct snap_group *group, uint32_t i)
+enum { RAMP_EVERY_MS = 100 };
+
+enum whom { HEALTHY, PANIC_KNOWN, PANIC_ALL };
+
+static bool is_usable(const struct snap_group *group, uint32_t i, enum whom whom)
 {
-    return group->config->targets[i].enabled && health_is_usable(&group->targets[i]->health);
+    const struct health_status *health = &group->targets[i]->health;
+    return group->config->targets[i].enabled &&
+           (whom == HEALTHY ? health_is_usable(health)
+                            : health_is_usable_in_panic(health, whom == PANIC_ALL));
 }
 
 /* Marks the primaries or the backups that may take work; counts those that only their weight of 0 keeps out.
  */
-static uint32_t mark_usable(const struct snap_group *group, uint64_t *bitmap, bool backups,
+static uint32_t mark_usable(const struct snap_group *group, uint64_t *bitmap, enum whom whom, bool backups,
                             uint32_t *n_weightless)
 {
     uint32_t n = 0;
     memset(bitmap, 0, (group->n_targets + 63) / 64 * sizeof(*bitmap));
     for (uint32_t i = 0; i < group->n_targets; i++) {
-        if (group->config->targets[i].backup != backups || !is_usable(group, i))
+        if (group->config->targets[i].backup != backups || !is_usable(group, i, whom))
             continue;
         if (group->config->targets[i].weight == 0) {
             ++*n_weightless;
@@ -30,13 +39,41 @@ static uint32_t mark_usable(const struct snap_group *group, uint64_t *bitmap, bo
     return n;
 }
 
-/* Backups serve only when no other target is usable (case C-110). */
-static void refresh(const struct snap_group *group, struct snap_group_worker *mine, uint32_t epoch)
+/* How much of its weight each target has in force now. */
+static void refresh_ramp(const struct snap_group *group, struct snap_group_worker *mine, uint64_t now_ns)
 {
-    mine->n_weightless = 0;
-    mine->n_usable = mark_usable(group, mine->eligible, false, &mine->n_weightless);
-    if (mine->n_usable == 0)
-        mine->n_usable = mark_usable(group, mine->eligible, true, &mine->n_weightless);
+    const struct config_target_group *config = group->config;
+    bool any = false;
+    for (uint32_t i = 0; i < group->n_targets; i++) {
+        uint64_t from_ns =
+            atomic_load_explicit(&group->targets[i]->health.ramp_from_ns, memory_order_relaxed);
+        uint64_t age_ms = from_ns < now_ns ? (now_ns - from_ns) / NS_PER_MS : 0;
+        mine->ramp[i] = from_ns ? slow_start_ramp(config->slow_start_shape, age_ms, config->slow_start_ms)
+                                : BALANCE_RAMP_FULL;
+        any |= mine->ramp[i] != BALANCE_RAMP_FULL;
+    }
+    mine->ramp_due_ns = any ? now_ns + RAMP_EVERY_MS * NS_PER_MS : 0;
+}
+
+/* Backups serve only when no other target is usable (case C-110). Of targets whose health is ignored, those
+ * that were never known to be good come last. */
+static void refresh(const struct snap_group *group, struct snap_group_worker *mine, uint32_t epoch,
+                    uint64_t now_ns)
+{
+    mine->is_panicking =
+        atomic_load_explicit(&group->runtime->health.is_panicking, memory_order_relaxed) != 0;
+    enum whom first = mine->is_panicking ? PANIC_KNOWN : HEALTHY,
+              last = mine->is_panicking ? PANIC_ALL : HEALTHY;
+    mine->n_usable = 0;
+    for (enum whom whom = first; whom <= last && mine->n_usable == 0; whom++) {
+        mine->n_weightless = 0;
+        mine->n_usable = mark_usable(group, mine->eligible, whom, false, &mine->n_weightless);
+        if (mine->n_usable == 0)
+            mine->n_usable = mark_usable(group, mine->eligible, whom, true, &mine->n_weightless);
+    }
+    mine->ramp_due_ns = 0;
+    if (group->config->slow_start_ms && !mine->is_panicking)
+        refresh_ramp(group, mine, now_ns);
     mine->epoch_seen = epoch;
 }
 
@@ -59,12 +96,16 @@ uint32_t select_target(struct exchange *x)
     struct snap_group *group = x->group;
     struct snap_group_worker *mine = &group->workers[x->worker->index];
     uint32_t epoch = atomic_load_explicit(&group->runtime->epoch, memory_order_acquire);
+    uint64_t now_ns = x->worker->loop.now_ns;
     if (iso_unlikely(epoch != mine->epoch_seen))
-        refresh(group, mine, epoch);
+        refresh(group, mine, epoch, now_ns);
+    else if (iso_unlikely(mine->ramp_due_ns && now_ns >= mine->ramp_due_ns))
+        refresh_ramp(group, mine, now_ns);
     if (iso_unlikely(mine->n_usable == 0))
         return BALANCE_NONE;
     struct balance_pick how = {.hash = x->hash,
                                .eligible = x->n_tried ? without_tried(x, mine) : mine->eligible,
+                               .ramp = mine->ramp_due_ns ? mine->ramp : NULL,
                                .rng = &x->worker->rng};
     return group->method->pick(&group->pool, group->table, mine->state, &how);
 }

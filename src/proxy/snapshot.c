@@ -30,6 +30,7 @@ static void add_worker_state(struct snapshot *snapshot, struct snap_group *group
         struct snap_group_worker *mine = &group->workers[w];
         mine->state = arena_alloc_line(arena, state_bytes ? state_bytes : 1);
         mine->eligible = arena_alloc_line(arena, bitmap_bytes + 1);
+        mine->ramp = arena_alloc_line(arena, sizeof(*mine->ramp) * (group->n_targets + 1));
         mine->attempt = arena_alloc_line(arena, bitmap_bytes + 1);
         mine->retry_tokens = RETRY_TOKENS_AT_START;
         mine->epoch_seen = atomic_load_explicit(&group->runtime->epoch, memory_order_relaxed) - 1;

@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/list.h"
 #include "core/slice.h"
+#include "health/passive.h"
 #include "health/status.h"
 #include "net/addr.h"
 #include "observe/counters.h"
@@ -19,6 +20,7 @@ struct backend_worker {
     struct target_counters counters;
     struct list idle; /* of upstream connections, most recently used first; the worker's */
     uint32_t n_idle;
+    struct passive_worker passive;
 } ISO_CACHE_ALIGN;
 
 struct backend {
@@ -32,6 +34,7 @@ struct backend {
     struct {
         _Atomic uint32_t in_flight;   /* requests being worked on, over all workers */
         _Atomic uint32_t connections; /* open or opening, over all workers, idle ones included */
+        struct passive_runs runs;     /* of failures of real requests */
     } ISO_CACHE_ALIGN;
     struct health_status health ISO_CACHE_ALIGN;
 
@@ -50,6 +53,7 @@ struct group_runtime {
     struct {
         _Atomic uint32_t epoch;   /* raised whenever a target's usability changed; release after the change */
         _Atomic uint32_t pending; /* requests waiting for a connection, over all workers */
+        struct health_group health;
     } ISO_CACHE_ALIGN;
     uint32_t refs; /* control thread only */
     struct list node;

@@ -89,7 +89,7 @@ def test_every_failure_of_ours_has_a_reason_word(stand):
                           listener={"timeouts": {"header_ms": 400, "body_ms": 400}, "limits": {"body_bytes": 100}})
     config["target_groups"] += [
         {**config["target_groups"][0], "name": "dead", "targets": [{"ip": "127.0.0.1", "port": free_port()}]},
-        {**config["target_groups"][0], "name": "down", "health_check": {"type": "tcp"},
+        {**config["target_groups"][0], "name": "down", "health_check": {"type": "tcp"}, "panic_threshold_pct": 0,
          "targets": [{"ip": "127.0.0.1", "port": free_port()}]},
         {**config["target_groups"][0], "name": "ok", "targets": [ok.target]}]
     config["load_balancers"][0]["listeners"][0]["rules"] = [

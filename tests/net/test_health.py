@@ -12,6 +12,7 @@ from harness.ports import free_port
 from harness.process import wait_until
 
 FAST = {"interval_s": 0.1, "timeout_ms": 400, "healthy_threshold": 2, "unhealthy_threshold": 2}
+CALM = {"panic_threshold_pct": 0}  # see test_panic.py for the other ones
 
 
 def healthy(name, status="200 OK", body=b"fine"):
@@ -48,7 +49,8 @@ def test_D1_http_checks_take_a_failing_target_out_and_back_in(stand):
 
 def test_D1_tcp_checks_follow_the_port(stand):
     a, b = stand.backends_named("A", "B")
-    stand.proxy([a, b], group={"health_check": {"type": "tcp", **FAST}})
+    stand.proxy([a, b], group={"health_check": {"type": "tcp", **FAST}, "outlier": {
+        "consecutive_5xx": 0, "consecutive_gateway_errors": 0}})
     assert becomes(stand, {"A", "B"})
     a.stop()
     assert becomes(stand, {"B"})
@@ -65,7 +67,7 @@ def test_a_new_good_target_takes_work_at_once(stand):
 
 
 def test_A11_no_usable_target_is_503_with_retry_after_and_never_a_stall(stand):
-    proxy = stand.proxy({"ip": "127.0.0.1", "port": free_port()}, group={"health_check": {"type": "tcp", **FAST}})
+    proxy = stand.proxy({"ip": "127.0.0.1", "port": free_port()}, group={"health_check": {"type": "tcp", **FAST}, **CALM})
     client = stand.client()
     for _ in range(3):
         client.request()
@@ -96,7 +98,7 @@ def test_C_091_redirects_are_an_answer_and_never_followed(stand):
 def test_D1_expectations_decide(stand, expect, status, body, good):
     backend = stand.backend()
     state, backend.answer = healthy("A", status, body)
-    stand.proxy(backend, group={"health_check": {"type": "http", "path": "/health", "expect": expect, **FAST}})
+    stand.proxy(backend, group={"health_check": {"type": "http", "path": "/health", "expect": expect, **FAST}, **CALM})
     if good:
         assert wait_until(lambda: stand.ask().status == 200, 20)
     else:
@@ -163,7 +165,7 @@ def endless(wire):
 def test_C_098_a_hanging_or_broken_check_target_is_down_and_delays_nobody(stand, script, expect):
     checker = stand.backend(script, name="checker")
     bad, good = stand.backends_named("bad", "good")
-    config = stand.config(bad, group={"health_check": {"type": "http", "port": checker.port, "expect": expect, **FAST}})
+    config = stand.config(bad, group={"health_check": {"type": "http", "port": checker.port, "expect": expect, **FAST}, **CALM})
     config["target_groups"].append({**config["target_groups"][0], "name": "other", "targets": [good.target],
                                     "health_check": {"type": "http", **FAST}})
     config["load_balancers"][0]["listeners"][0]["rules"] = [

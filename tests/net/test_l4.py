@@ -304,7 +304,7 @@ def test_isobar_itself_serves_http_behind_the_packet_tier(net):
             connection.request("GET", f"/{n}/{round_}")
             answer = connection.getresponse()
             body = answer.read().decode()
-            while answer.status == 503 and round_ == 0 and time.monotonic() < until:  # the backend still starts
+            while answer.status in (502, 503) and round_ == 0 and time.monotonic() < until:  # the backend still starts
                 time.sleep(0.1)
                 connection.request("GET", f"/{n}/{round_}")
                 answer = connection.getresponse()
