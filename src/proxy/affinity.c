@@ -185,11 +185,15 @@ void affinity_note_request(struct exchange *x, struct http_message *msg)
     x->bound_target = look_up(x, x->session_key);
 }
 
-/* Active, or draining with time left: its sessions may stay (C3, case C-101). */
+/* Active, or draining with time left: its sessions may stay (C3, case C-101). So they may while health is
+ * ignored (D5): a session that moved at every request would be no session. */
 static bool may_serve_session(const struct exchange *x, uint32_t target)
 {
     const struct health_status *health = &x->group->targets[target]->health;
     if (health_is_usable(health))
+        return true;
+    if (atomic_load_explicit(&x->group->runtime->health.is_panicking, memory_order_relaxed) &&
+        health_is_usable_in_panic(health, true))
         return true;
     uint64_t since_ns =
         atomic_load_explicit(&((struct health_status *)health)->changed_wall_ns, memory_order_relaxed);
