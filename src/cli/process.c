@@ -164,6 +164,7 @@ static uint32_t add_specs(const struct snapshot *snapshot, const struct snapshot
                                               .name = slice_str(backend->name),
                                               .addr = backend->addr,
                                               .check = &group->config->health_check,
+                                              .tls = group->tls,
                                               .status = &backend->health,
                                               .enabled = target->enabled,
                                               .outlier = &group->config->outlier,

@@ -215,6 +215,7 @@ struct config_target_group {
     enum balance_method_id algorithm;
     enum config_hash_kind hash_kind;
     struct slice hash_name;
+    struct config_group_tls tls;
     struct config_health_check health_check;
     struct config_outlier outlier;
     uint32_t panic_threshold_pct;

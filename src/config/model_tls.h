@@ -29,4 +29,12 @@ struct config_listener_tls {
     struct config_place place; /* of the section, or of the listener */
 };
 
+/* Towards the targets of a group. */
+struct config_group_tls {
+    bool verify;
+    struct slice ca_file, sni;        /* ptr NULL: the system's authorities; the target's address */
+    struct slice cert_file, key_file; /* ptr NULL: we show nothing; the key is in cert_file */
+    struct config_place place;
+};
+
 #endif

@@ -192,6 +192,7 @@ static const struct schema_section target_section = {
 static const struct schema_key target_group_keys[] = {
     REQUIRED_TEXT("name", name, check_name, EXPECT_NAME, "label in metrics and logs, unique"),
     CHOICE("protocol", protocol, schema_protocols, "HTTP", "what targets speak"),
+    SECTION("tls", tls, schema_group_tls, "how targets are verified (HTTPS)"),
     CHOICE("algorithm", algorithm, algorithms, "p2c_least_request", "how a target is chosen"),
     {KEY("hash_key", type_hash_key, "what is hashed by consistent_hash and maglev"), .expected = EXPECT_TOKEN,
      .check = check_token, .default_text = "client_ip"},

@@ -2,9 +2,6 @@
 /* The part of the table about where clients arrive: load balancers, listeners, rules. */
 #include "config/schema_table.h"
 
-static const struct schema_choice protocols[] = {
-    {"HTTP", CONFIG_HTTP, "HTTP/1.1"}, {"HTTPS", CONFIG_HTTPS, "the same over TLS"}, {NULL}};
-
 static const struct schema_choice redirect_statuses[] = {
     {"301", 301, "moved for good; clients may turn POST into GET"},
     {"302", 302, "moved for a while; clients may turn POST into GET"},
@@ -168,7 +165,7 @@ static const struct schema_key listener_keys[] = {
          "label in metrics and logs, unique; unset: LOAD_BALANCER/PORT"),
     NUMBER("port", endpoint.port, 1, 65535, NULL, "port on the load balancer's vip"),
     TEXT("unix", endpoint.unix_path, check_unix_path, EXPECT_UNIX, NULL, "a unix socket in place of a port"),
-    CHOICE("protocol", protocol, protocols, "HTTP", "what clients speak"),
+    CHOICE("protocol", protocol, schema_protocols, "HTTP", "what clients speak"),
     TEXTS("certificates", certificate_names, n_certificates, check_name, EXPECT_NAME,
           "names of certificates (HTTPS); a client gets the one for the name it asks for, else the first"),
     SECTION("tls", tls, schema_listener_tls, "versions, protocols and tickets (HTTPS)"),

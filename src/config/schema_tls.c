@@ -40,3 +40,21 @@ const struct schema_section schema_listener_tls = {.keys = listener_tls_keys,
                                                    .item = "a listener's TLS section",
                                                    .doc = "How TLS is spoken with clients (HTTPS)."};
 #undef HOLDER
+
+#define HOLDER struct config_group_tls
+static const struct schema_key group_tls_keys[] = {
+    FLAG("verify", verify, "true",
+         "a target must show a certificate for `sni`, or for its address, that a known authority signed"),
+    TEXT("ca_file", ca_file, check_file, EXPECT_FILE, NULL,
+         "PEM: the authorities that count; unset: those of the system"),
+    TEXT("sni", sni, check_host, EXPECT_HOST, NULL,
+         "the name that targets are asked for and must show; unset: none is asked for"),
+    TEXT("cert_file", cert_file, check_file, EXPECT_FILE, NULL,
+         "PEM: the certificate that targets are shown, then its chain"),
+    TEXT("key_file", key_file, check_file, EXPECT_FILE, NULL, "PEM: its private key; unset: in cert_file"),
+    END};
+const struct schema_section schema_group_tls = {
+    .keys = group_tls_keys,
+    .item = "a target group's TLS section",
+    .doc = "How TLS is spoken with targets, by requests and by health checks (HTTPS)."};
+#undef HOLDER

@@ -118,4 +118,5 @@ void validate_group(struct validator *v, struct config_target_group *group, cons
     check_algorithm(v, group, node);
     check_health(v, &group->health_check, doc_get(node, "health_check"));
     check_affinity(v, &group->affinity, doc_get(node, "affinity"));
+    validate_group_tls(v, group, node);
 }

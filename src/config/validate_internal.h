@@ -27,6 +27,7 @@ void validate_redirect(struct validator *v, const struct config_redirect *redire
 void validate_certificates(struct validator *v);
 void validate_listener_tls(struct validator *v, struct config_listener *listener,
                            const struct doc_node *node);
+void validate_group_tls(struct validator *v, struct config_target_group *group, const struct doc_node *node);
 void validate_l4(struct validator *v);
 void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node);
 

@@ -69,3 +69,22 @@ void validate_listener_tls(struct validator *v, struct config_listener *listener
         validate_fault(v, validate_at(tls, "max_version"), "is older than min_version");
     resolve(v, listener, node);
 }
+
+void validate_group_tls(struct validator *v, struct config_target_group *group, const struct doc_node *node)
+{
+    const struct doc_node *tls = doc_get(node, "tls"), *list = doc_get(node, "targets");
+    const struct doc_node *item = list ? list->first : NULL;
+    bool is_tls = group->protocol == CONFIG_HTTPS;
+    group->tls.place = place_of(v, tls ? tls : node);
+    if (!is_tls && tls)
+        validate_fault(v, tls, "belongs to target groups with protocol: HTTPS, but this one has HTTP%s",
+                       validate_has(node, "protocol") ? "" : " (the default)");
+    if (is_tls && group->tls.key_file.ptr && !group->tls.cert_file.ptr)
+        validate_fault(v, doc_get(tls, "key_file"), "stands without cert_file");
+    for (uint32_t i = 0; i < group->n_targets; i++, item = item->next)
+        if (is_tls && group->tls.verify && !group->tls.sni.ptr && group->targets[i].endpoint.unix_path.ptr)
+            validate_fault(
+                v, item,
+                "is a unix socket, which no certificate can name; expected tls.sni, or tls.verify: "
+                "false");
+}

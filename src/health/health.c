@@ -190,12 +190,12 @@ static struct watch *watch_new(struct health *health, struct watch_group *group,
     iso_assert(watch != NULL);
     *watch = (struct watch){.group = group,
                             .name = copy(spec->name),
-                            .plan = probe_plan_new(&spec->addr, spec->check),
+                            .plan = probe_plan_new(&spec->addr, spec->check, spec->tls),
                             .status = spec->status,
                             .is_enabled = true,
                             .is_settled = true,
                             .health = health};
-    probe_init(&watch->probe, on_done);
+    probe_init(&watch->probe, &health->bufs, health->tls, on_done);
     loop_timer_init(&watch->next, on_next);
     group_init_watch(watch, spec);
     if (watch->status->watcher != health)
@@ -239,7 +239,7 @@ static void enter(struct watch *watch, const struct health_spec *spec)
 /* The same target with new settings, or none: its state is kept, results so far do not count. */
 static void change_plan(struct watch *watch, const struct health_spec *spec)
 {
-    struct probe_plan *plan = probe_plan_new(&spec->addr, spec->check);
+    struct probe_plan *plan = probe_plan_new(&spec->addr, spec->check, spec->tls);
     if (probe_plan_eq(plan, watch->plan)) {
         probe_plan_free(plan);
         return;
@@ -414,7 +414,9 @@ static void *run(void *arg)
         group_free(health->groups[g]);
     free(health->watches);
     free(health->groups);
+    tls_thread_free(health->tls);
     loop_fini(&health->loop);
+    buf_pool_fini(&health->bufs);
     return NULL;
 }
 
@@ -428,6 +430,8 @@ iso_err health_start(struct health **out)
         free(health);
         return ISO_ERR_SYSTEM;
     }
+    buf_pool_init(&health->bufs);
+    health->tls = tls_thread_new(&health->loop, &health->bufs);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread takes no signal */
@@ -435,7 +439,9 @@ iso_err health_start(struct health **out)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
         log_error("cannot start the health thread: %s", strerror(failed));
+        tls_thread_free(health->tls);
         loop_fini(&health->loop);
+        buf_pool_fini(&health->bufs);
         free(health);
         return ISO_ERR_SYSTEM;
     }

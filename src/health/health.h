@@ -14,6 +14,7 @@
 #include "health/passive.h"
 #include "health/status.h"
 #include "net/addr.h"
+#include "tls/client.h"
 
 struct health;
 
@@ -22,6 +23,7 @@ struct health_spec {
     struct slice group, name; /* together they identify a target */
     struct net_addr addr;
     const struct config_health_check *check;
+    struct tls_client *tls;       /* how checks speak TLS, counted by who keeps it; NULL: plain */
     struct health_status *status; /* shared; the health thread writes it until it is applied away */
     bool enabled;                 /* false: DRAINING, and not probed */
 

@@ -63,7 +63,8 @@ static void set_port(struct net_addr *addr, uint16_t port)
         addr->in6.sin6_port = htons(port);
 }
 
-struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct config_health_check *check)
+struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct config_health_check *check,
+                                  struct tls_client *tls)
 {
     struct probe_plan *plan = calloc(1, sizeof(*plan));
     iso_assert(plan != NULL);
@@ -79,6 +80,7 @@ struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct conf
         memcpy(plan->check.expect, check->expect, check->n_expect * sizeof(*check->expect));
     if (check->port)
         set_port(&plan->addr, check->port);
+    plan->tls = tls ? tls_client_ref(tls) : NULL;
     plan->is_head = slice_eq(check->method, SLICE("HEAD"));
     if (is_http(plan))
         plan->request = make_request(addr, check);
@@ -95,6 +97,8 @@ void probe_plan_free(struct probe_plan *plan)
     free((char *)plan->check.expect_body.ptr);
     free(plan->check.expect);
     free((char *)plan->request.ptr);
+    if (plan->tls)
+        tls_client_unref(&plan->tls);
     free(plan);
 }
 
@@ -107,13 +111,12 @@ bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b)
            memcmp(x->expect, y->expect, x->n_expect * sizeof(*x->expect)) == 0 && x->type == y->type &&
            x->interval_ms == y->interval_ms && x->down_interval_ms == y->down_interval_ms &&
            x->timeout_ms == y->timeout_ms && x->healthy_threshold == y->healthy_threshold &&
-           x->unhealthy_threshold == y->unhealthy_threshold;
+           x->unhealthy_threshold == y->unhealthy_threshold && tls_client_id(a->tls) == tls_client_id(b->tls);
 }
 
 static void end(struct loop *loop, struct probe *probe)
 {
-    loop_timer_remove(loop, &probe->deadline);
-    loop_close(loop, &probe->io);
+    conn_close(&probe->conn, loop, probe->bufs);
     answer_fini(&probe->answer);
     probe->phase = PROBE_IDLE;
 }
@@ -127,14 +130,14 @@ static void finish(struct loop *loop, struct probe *probe, enum health_reason re
     probe->on_done(loop, probe, &result);
 }
 
-/* What an errno of connect or of a broken connection says. */
-static enum health_reason reason_of(int error, enum probe_phase phase)
+/* What an errno of connect says. */
+static enum health_reason reason_of(int error)
 {
     switch (error) {
     case ECONNREFUSED:
         return HEALTH_REASON_REFUSED;
     case ETIMEDOUT:
-        return phase == PROBE_CONNECTING ? HEALTH_REASON_CONNECT_TIMEOUT : HEALTH_REASON_RESPONSE_TIMEOUT;
+        return HEALTH_REASON_CONNECT_TIMEOUT;
     case EMFILE:
     case ENFILE:
     case ENOMEM:
@@ -142,63 +145,69 @@ static enum health_reason reason_of(int error, enum probe_phase phase)
     case EADDRNOTAVAIL:
         return HEALTH_REASON_LOCAL;
     default:
-        return phase == PROBE_CONNECTING ? HEALTH_REASON_UNREACHABLE : HEALTH_REASON_CLOSED;
+        return HEALTH_REASON_UNREACHABLE;
     }
 }
 
+/* An end is an end here, with close_notify or without: a check carries nothing that could be cut. */
 static void read_answer(struct loop *loop, struct probe *probe)
 {
     char data[16 << 10];
     enum health_reason reason;
-    for (;;) {
-        ssize_t n = recv(probe->io.fd, data, sizeof(data), 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
+    while (probe->conn.can_read) {
+        size_t n = 0;
+        enum conn_result result = conn_read(&probe->conn, data, sizeof(data), &n);
+        if (result == CONN_BLOCKED)
             return;
-        if (n < 0)
-            return finish(loop, probe, reason_of(errno, PROBE_RECEIVING));
-        if (n == 0)
+        if (result == CONN_EOF || (result == CONN_FAILED && probe->conn.saw_eof))
             return finish(loop, probe, answer_end(&probe->answer));
-        if (answer_feed(&probe->answer, data, (size_t)n, &reason))
+        if (result == CONN_FAILED)
+            return finish(loop, probe, HEALTH_REASON_CLOSED);
+        if (answer_feed(&probe->answer, data, n, &reason))
             return finish(loop, probe, reason);
     }
 }
 
-/* `can_read`: there is more than room to write, and edge-triggered it will not be told again. */
-static void send_request(struct loop *loop, struct probe *probe, bool can_read)
+static void on_open(struct loop *loop, struct probe *probe)
 {
     struct slice request = probe->plan->request;
-    while (probe->sent_bytes < request.len) {
-        ssize_t n = send(probe->io.fd, request.ptr + probe->sent_bytes, request.len - probe->sent_bytes,
-                         MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return;
-        if (n < 0)
-            return finish(loop, probe, reason_of(errno, PROBE_SENDING));
-        probe->sent_bytes += (uint32_t)n;
-    }
-    probe->phase = PROBE_RECEIVING;
-    if (can_read)
-        read_answer(loop, probe);
-}
-
-static void on_connected(struct loop *loop, struct probe *probe, bool can_read)
-{
     if (!is_http(probe->plan))
         return finish(loop, probe, HEALTH_REASON_OK);
-    probe->phase = PROBE_SENDING;
-    send_request(loop, probe, can_read);
+    probe->phase = PROBE_RECEIVING;
+    if (conn_write(&probe->conn, probe->bufs, &(struct iovec){(char *)request.ptr, request.len}, 1) ==
+        CONN_FAILED)
+        return finish(loop, probe, HEALTH_REASON_CLOSED);
+    read_answer(loop, probe);
+}
+
+static void secure(struct loop *loop, struct probe *probe)
+{
+    probe->phase = PROBE_SECURING;
+    switch (conn_handshake(&probe->conn, probe->bufs)) {
+    case CONN_OK:
+        return on_open(loop, probe);
+    case CONN_BLOCKED:
+        return;
+    case CONN_EOF:
+    case CONN_FAILED:
+        return finish(loop, probe, HEALTH_REASON_TLS);
+    }
+}
+
+static void on_connected(struct loop *loop, struct probe *probe)
+{
+    if (probe->plan->tls)
+        return secure(loop, probe);
+    probe->conn.is_connecting = false;
+    on_open(loop, probe);
 }
 
 static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
 {
-    struct probe *probe = container_of(io, struct probe, io);
-    bool can_read = events & ~(uint32_t)EPOLLOUT;
+    struct probe *probe = container_of(io, struct probe, conn.io);
     int error = 0;
     socklen_t len = sizeof(error);
+    conn_note_events(&probe->conn, events);
     switch ((enum probe_phase)probe->phase) {
     case PROBE_IDLE:
         return;
@@ -207,26 +216,27 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
             return;
         if (getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
             error = errno;
-        return error ? finish(loop, probe, reason_of(error, PROBE_CONNECTING))
-                     : on_connected(loop, probe, can_read);
-    case PROBE_SENDING:
-        return send_request(loop, probe, can_read);
+        return error ? finish(loop, probe, reason_of(error)) : on_connected(loop, probe);
+    case PROBE_SECURING:
+        return secure(loop, probe);
     case PROBE_RECEIVING:
+        if (conn_flush(&probe->conn, probe->bufs) == CONN_FAILED)
+            return finish(loop, probe, HEALTH_REASON_CLOSED);
         return read_answer(loop, probe);
     }
 }
 
 static void on_deadline(struct loop *loop, struct loop_timer *timer)
 {
-    struct probe *probe = container_of(timer, struct probe, deadline);
+    struct probe *probe = container_of(timer, struct probe, conn.timer);
     finish(loop, probe,
            probe->phase == PROBE_CONNECTING ? HEALTH_REASON_CONNECT_TIMEOUT : HEALTH_REASON_RESPONSE_TIMEOUT);
 }
 
-void probe_init(struct probe *probe, probe_done_fn *on_done)
+void probe_init(struct probe *probe, struct buf_pool *bufs, struct tls_thread *tls, probe_done_fn *on_done)
 {
-    *probe = (struct probe){.io = {.fd = -1, .on_ready = on_ready}, .on_done = on_done};
-    loop_timer_init(&probe->deadline, on_deadline);
+    *probe = (struct probe){.bufs = bufs, .tls = tls, .on_done = on_done};
+    conn_init(&probe->conn, -1, on_ready, on_deadline);
 }
 
 bool probe_is_running(const struct probe *probe)
@@ -238,21 +248,26 @@ void probe_start(struct loop *loop, struct probe *probe, const struct probe_plan
 {
     iso_assert(!probe_is_running(probe));
     probe->plan = plan;
-    probe->sent_bytes = 0;
     probe->phase = PROBE_CONNECTING;
     probe->started_ns = clock_mono_ns();
     answer_init(&probe->answer, &plan->check, plan->is_head);
-    probe->io.fd = socket(plan->addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (probe->io.fd < 0)
+    int fd = socket(plan->addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    conn_init(&probe->conn, fd, on_ready, on_deadline);
+    probe->conn.is_connecting = true;
+    probe->conn.can_read = false;
+    if (fd < 0)
         return finish(loop, probe, HEALTH_REASON_LOCAL);
-    bool is_connected = connect(probe->io.fd, &plan->addr.sa, plan->addr.len) == 0;
+    struct ip_addr ip = net_addr_to_ip(&plan->addr);
+    if (plan->tls && !tls_connect(probe->tls, &probe->conn, plan->tls, &ip, NULL))
+        return finish(loop, probe, HEALTH_REASON_LOCAL);
+    bool is_connected = connect(fd, &plan->addr.sa, plan->addr.len) == 0;
     if (!is_connected && errno != EINPROGRESS)
-        return finish(loop, probe, reason_of(errno, PROBE_CONNECTING));
-    if (loop_arm(loop, &probe->io))
+        return finish(loop, probe, reason_of(errno));
+    if (loop_arm(loop, &probe->conn.io))
         return finish(loop, probe, HEALTH_REASON_LOCAL);
-    loop_timer_set(loop, &probe->deadline, probe->started_ns + plan->check.timeout_ms * NS_PER_MS);
+    loop_timer_set(loop, &probe->conn.timer, probe->started_ns + plan->check.timeout_ms * NS_PER_MS);
     if (is_connected)
-        on_connected(loop, probe, false);
+        on_connected(loop, probe);
 }
 
 void probe_abort(struct loop *loop, struct probe *probe)

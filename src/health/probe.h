@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One check of one target: connect, and for HTTP send a request and judge the answer. Non-blocking on the
- * owner's loop; ends by its deadline whatever the target does, with a reason that says how far it came.
- * Redirects are an answer, never followed. Each check uses a connection of its own, because whether the
- * target still accepts one is half of the question. Source: D1, D7; cases C-091 C-092 C-098. */
+/* One check of one target: connect, over TLS where the target speaks it, and for HTTP send a request and
+ * judge the answer. Non-blocking on the owner's loop; ends by its deadline whatever the target does, with a
+ * reason that says how far it came. Redirects are an answer, never followed. Each check uses a connection of
+ * its own, because whether the target still accepts one is half of the question. Source: D1, D7; cases C-091
+ * C-092 C-098. */
 #ifndef ISOBAR_HEALTH_PROBE_H
 #define ISOBAR_HEALTH_PROBE_H
 
 #include "config/model.h"
 #include "health/answer.h"
 #include "net/addr.h"
-#include "net/loop.h"
+#include "net/conn.h"
+#include "tls/client.h"
+#include "tls/tls_layer.h"
 
 /* What to do, made once per target. Everything it points to is its own. */
 struct probe_plan {
@@ -17,10 +20,12 @@ struct probe_plan {
     struct config_health_check check; /* slices and ranges owned by the plan */
     struct slice request;             /* the whole HTTP request; empty: TCP only */
     bool is_head;
+    struct tls_client *tls; /* shared (counted); NULL: plain */
 };
 
 /* `addr` is the target's; the check's own port replaces its port. Aborts when memory ends. */
-struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct config_health_check *check);
+struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct config_health_check *check,
+                                  struct tls_client *tls);
 void probe_plan_free(struct probe_plan *plan);
 /* Do both check the same in the same way, thresholds and intervals included? */
 bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b);
@@ -37,20 +42,20 @@ struct probe_result {
  * through a timer, so that no event of this turn meets its new socket. */
 typedef void probe_done_fn(struct loop *loop, struct probe *probe, const struct probe_result *result);
 
-enum probe_phase { PROBE_IDLE, PROBE_CONNECTING, PROBE_SENDING, PROBE_RECEIVING };
+enum probe_phase { PROBE_IDLE, PROBE_CONNECTING, PROBE_SECURING, PROBE_RECEIVING };
 
 struct probe {
-    struct loop_io io;
-    struct loop_timer deadline;
+    struct conn conn;              /* its timer is the deadline */
+    struct buf_pool *bufs;         /* borrows: the owner's */
+    struct tls_thread *tls;        /* the same; NULL: plans have no TLS */
     const struct probe_plan *plan; /* borrows from the owner until done or aborted */
     probe_done_fn *on_done;
     uint64_t started_ns;
     struct answer answer; /* of an HTTP check */
-    uint32_t sent_bytes;
-    uint8_t phase; /* enum probe_phase */
+    uint8_t phase;        /* enum probe_phase */
 };
 
-void probe_init(struct probe *probe, probe_done_fn *on_done);
+void probe_init(struct probe *probe, struct buf_pool *bufs, struct tls_thread *tls, probe_done_fn *on_done);
 bool probe_is_running(const struct probe *probe);
 void probe_start(struct loop *loop, struct probe *probe, const struct probe_plan *plan);
 /* Ends a probe without a call of on_done; nothing happens when none is running. */

@@ -60,6 +60,8 @@ struct watch_group {
 
 struct health {
     struct loop loop;
+    struct buf_pool bufs;
+    struct tls_thread *tls; /* owns */
     pthread_t thread;
     struct watch **watches; /* owns; sorted by (group, name) */
     uint32_t n_watches;

@@ -112,6 +112,7 @@ void exchange_drop_upstream(struct exchange *x, bool reuse)
     uint32_t cap = group->config->limits.connections, idle_cap = cap / x->snapshot->n_workers;
     uint32_t waiting = atomic_load_explicit(&group->runtime->pending, memory_order_relaxed);
     struct upstream *upstream = x->upstream;
+    upstream->conn.is_cut = !x->request.is_done;
     if (reuse && cap)
         reuse = waiting == 0 && upstream->backend->workers[worker->index].n_idle < idle_cap;
     reuse = reuse && !upstream->conn.out && !upstream->in;

@@ -73,6 +73,22 @@ static void upstream_due(struct loop *loop, struct loop_timer *timer)
     }
 }
 
+static bool finish_handshake(struct exchange *x, struct upstream *upstream)
+{
+    switch (conn_handshake(&upstream->conn, x->worker->pool.bufs)) {
+    case CONN_OK:
+        return true;
+    case CONN_BLOCKED:
+        return false;
+    case CONN_EOF:
+    case CONN_FAILED:
+        break;
+    }
+    counter_add(&target_counters(x, upstream->backend)->tls_errors, 1);
+    forward_attempt_failed(x, END_UPSTREAM_TLS);
+    return false;
+}
+
 static bool finish_connecting(struct exchange *x, struct upstream *upstream, uint32_t events)
 {
     int err = 0;
@@ -86,6 +102,8 @@ static bool finish_connecting(struct exchange *x, struct upstream *upstream, uin
         forward_attempt_failed(x, end_of_connect_error(err));
         return false;
     }
+    if (upstream->conn.layer && !finish_handshake(x, upstream))
+        return false;
     upstream->conn.is_connecting = false;
     set_deadline(x, x->group->config->timeouts.response_ms);
     return true;
@@ -96,9 +114,9 @@ static void upstream_ready(struct loop *loop, struct loop_io *io, uint32_t event
     struct upstream *upstream = container_of(io, struct upstream, conn.io);
     struct exchange *x = upstream->owner;
     conn_note_events(&upstream->conn, events);
+    bool was_blocked = upstream->conn.out || upstream->conn.is_connecting;
     if (upstream->conn.is_connecting && !finish_connecting(x, upstream, events))
         return;
-    bool was_blocked = upstream->conn.out != NULL;
     if (conn_flush(&upstream->conn, x->worker->pool.bufs) == CONN_FAILED) {
         x->upstream_write_failed = x->discard = true;
         buf_give(x->worker->pool.bufs, &upstream->conn.out);
@@ -183,9 +201,10 @@ static enum open_result open_upstream(struct exchange *x)
             return wait_for_connection(x) ? OPEN_WAITS : OPEN_ENDED;
         }
         struct backend *backend = group->targets[target];
-        x->upstream = x->wants_fresh ? NULL : pool_take(&worker->pool, backend, must_be_fresh);
+        x->upstream = x->wants_fresh ? NULL : pool_take(&worker->pool, backend, group->tls, must_be_fresh);
         if (!x->upstream)
-            opened = pool_open(&worker->pool, backend, group->config->limits.connections, &x->upstream);
+            opened = pool_open(&worker->pool, backend, group->tls, group->config->limits.connections,
+                               &x->upstream);
         if (x->n_tried < EXCHANGE_TRIED_MAX)
             x->tried[x->n_tried++] = (uint16_t)target;
         if (opened == POOL_OPEN_FULL)
@@ -313,6 +332,7 @@ static bool policy_allows(const struct exchange *x, enum exchange_end end)
     case END_CONNECT_REFUSED:
     case END_CONNECT_FAILED:
     case END_CONNECT_TIMEOUT:
+    case END_UPSTREAM_TLS:
         return config->retry.on_connect_failure;
     case END_UPSTREAM_CLOSED:
     case END_UPSTREAM_RESET:

@@ -50,6 +50,9 @@ static iso_err build_group(struct snapshot *snapshot, struct registry *registry,
 
     group->config = config;
     group->runtime = registry_group(registry, config->name);
+    iso_err err = snapshot_add_group_tls(group, diag);
+    if (err)
+        return err;
     group->targets = arena_array(arena, struct backend *, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         struct net_addr addr;
@@ -63,7 +66,7 @@ static iso_err build_group(struct snapshot *snapshot, struct registry *registry,
     }
     group->pool = (struct balance_pool){.n = n, .weights = weights, .names = names, .in_flight = in_flight};
     group->method = balance_method_get(config->algorithm);
-    iso_err err = group->method->build(&group->pool, arena, &group->table);
+    err = group->method->build(&group->pool, arena, &group->table);
     if (err) {
         diag_add(diag, DIAG_ERROR, "", 0, 0, arena_printf(arena, "/target_groups/%u/algorithm", index),
                  "%s cannot serve %u targets", group->method->name, n);
@@ -164,6 +167,8 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
         for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
             registry_backend_unref(registry, &snapshot->groups[g].targets[t]);
         registry_group_unref(registry, &snapshot->groups[g].runtime);
+        if (snapshot->groups[g].tls)
+            tls_client_unref(&snapshot->groups[g].tls);
     }
     for (uint32_t i = 0; i < snapshot->n_certs; i++)
         tls_cert_free(snapshot->certs[i]);

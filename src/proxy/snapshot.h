@@ -12,6 +12,7 @@
 #include "observe/accesslog.h"
 #include "proxy/forwarded.h"
 #include "proxy/route.h"
+#include "tls/client.h"
 #include "tls/server.h"
 #include "upstream/backend.h"
 
@@ -34,6 +35,7 @@ struct snap_group {
     struct group_runtime *runtime;            /* shared (counted) */
     struct backend **targets; /* [n_targets]; shared (counted); same indexes as the config's */
     uint32_t n_targets;
+    struct tls_client *tls; /* shared (counted); NULL: plain */
     struct balance_pool pool;
     const struct balance_method *method;
     struct balance_table *table;

@@ -87,6 +87,27 @@ static iso_err make_server(const struct config_listener *config, struct tls_cert
     return ISO_OK;
 }
 
+static iso_err make_client(const struct config_target_group *config, struct tls_client **out,
+                           struct iso_diag *diag)
+{
+    const struct config_group_tls *tls = &config->tls;
+    const struct tls_client_options options = {.verify = tls->verify,
+                                               .ca_file = text_of(tls->ca_file),
+                                               .sni = text_of(tls->sni),
+                                               .cert_file = text_of(tls->cert_file),
+                                               .key_file = text_of(tls->key_file),
+                                               .alpn = "http/1.1"};
+    struct tls_fault fault;
+    if (config->protocol != CONFIG_HTTPS || !tls_client_new(&options, out, &fault))
+        return ISO_OK;
+    return report(diag, &tls->place, &fault);
+}
+
+iso_err snapshot_add_group_tls(struct snap_group *group, struct iso_diag *diag)
+{
+    return make_client(group->config, &group->tls, diag);
+}
+
 iso_err snapshot_load_certs(struct snapshot *snapshot, struct iso_diag *diag)
 {
     snapshot->certs = arena_array(&snapshot->arena, struct tls_cert *, snapshot->config->n_certificates + 1);
@@ -116,6 +137,13 @@ iso_err snapshot_check_tls(const struct config *config, struct iso_diag *diag)
             if (server)
                 tls_server_unref(&server);
         }
+    for (uint32_t g = 0; g < config->n_target_groups; g++) {
+        struct tls_client *client = NULL;
+        if (make_client(&config->target_groups[g], &client, diag))
+            err = ISO_ERR_INVALID;
+        if (client)
+            tls_client_unref(&client);
+    }
     for (uint32_t i = 0; i < config->n_certificates; i++)
         tls_cert_free(certs[i]);
     arena_fini(&arena);

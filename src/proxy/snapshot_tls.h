@@ -12,6 +12,9 @@ iso_err snapshot_load_certs(struct snapshot *snapshot, struct iso_diag *diag) IS
 iso_err snapshot_add_tls(struct snapshot *snapshot, struct snap_listener *listener,
                          struct iso_diag *diag) ISO_MUST_USE;
 
+/* The group's context, when its targets speak TLS. */
+iso_err snapshot_add_group_tls(struct snap_group *group, struct iso_diag *diag) ISO_MUST_USE;
+
 /* Would a snapshot of this configuration get its TLS contexts? Reads the files, keeps nothing (C-127). */
 iso_err snapshot_check_tls(const struct config *config, struct iso_diag *diag) ISO_MUST_USE;
 

@@ -204,7 +204,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     slab_init(&worker->clients, sizeof(struct client));
     slab_init(&worker->exchanges, sizeof(struct exchange));
     worker->tls = tls_thread_new(&worker->loop, &worker->bufs);
-    pool_init(&worker->pool, &worker->loop, &worker->bufs, index);
+    pool_init(&worker->pool, &worker->loop, &worker->bufs, worker->tls, index);
     uint64_t seed = clock_wall_ns() + index;
     if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
         log_debug("no random seed from the kernel yet; the clock serves");

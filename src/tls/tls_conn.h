@@ -4,6 +4,7 @@
 #define ISOBAR_TLS_TLS_CONN_H
 
 #include "core/list.h"
+#include "tls/client.h"
 #include "tls/tickets.h"
 #include "tls/tls_layer.h"
 
@@ -12,17 +13,23 @@
 struct tls_conn {
     struct conn *conn; /* borrows: it is this one's layer_state */
     struct tls_thread *thread;
-    struct tls_server *server; /* shared (counted); NULL: we are the client */
-    SSL *ssl;                  /* owns */
-    struct buf *kept;          /* owns: received, and not yet taken by OpenSSL */
-    struct buf *held;          /* owns: made while reading (tickets), leaves with the next write */
-    struct list waiting;       /* in thread->waiting: its handshake goes on in a later turn */
-    bool is_open;              /* the handshake is done */
-    bool has_input;            /* something came from the peer */
-    bool saw_close;            /* close_notify came */
-    bool has_failed;           /* nothing can be read or written any more */
-    bool sent_close;           /* close_notify was sent */
+    struct tls_server *server;     /* shared (counted); NULL: we are the client */
+    struct tls_client *client;     /* shared (counted); NULL: we are the server */
+    struct tls_session_slot *slot; /* borrows from the caller of tls_connect(); NULL: none */
+    SSL *ssl;                      /* owns */
+    struct buf *kept;              /* owns: received, and not yet taken by OpenSSL */
+    struct buf *held;              /* owns: made while reading (tickets), leaves with the next write */
+    struct list waiting;           /* in thread->waiting: its handshake goes on in a later turn */
+    bool is_open;                  /* the handshake is done */
+    bool has_begun;                /* something came from the peer, or our hello was made */
+    bool saw_close;                /* close_notify came */
+    bool has_failed;               /* nothing can be read or written any more */
+    bool sent_close;               /* close_notify was sent */
+    const char *why;               /* has_failed: OpenSSL's word for it, static; NULL: unknown */
 };
+
+/* Puts the layer on a connection and takes `ssl` over; NULL: no memory, and the caller keeps it. */
+struct tls_conn *tls_conn_attach(struct tls_thread *thread, struct conn *conn, SSL *ssl);
 
 /* The keys of tickets, as of now. */
 const struct ticket_chain *tls_thread_tickets(struct tls_thread *thread);

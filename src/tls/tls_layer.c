@@ -235,6 +235,10 @@ static bool take_step(struct tls_conn *tls)
 
 static void fail(struct tls_conn *tls)
 {
+    long verified = SSL_get_verify_result(tls->ssl);
+    if (!tls->why)
+        tls->why = verified != X509_V_OK ? X509_verify_cert_error_string(verified)
+                                         : ERR_reason_error_string(ERR_peek_error());
     tls->has_failed = true;
     ERR_clear_error(); /* SSL_get_error() looks at the queue: it is empty whenever we are called */
 }
@@ -283,11 +287,11 @@ static enum conn_result accept_on(struct tls_conn *tls)
             enum conn_result filled = fill(tls, IN_BYTES);
             if (filled != CONN_OK)
                 return filled == CONN_EOF ? CONN_FAILED : filled;
-            if (!tls->has_input && is_plain_text(thread->in)) {
+            if (!tls->has_begun && is_plain_text(thread->in)) {
                 tls->conn->is_misspoken = true;
                 return CONN_FAILED;
             }
-            tls->has_input = true;
+            tls->has_begun = true;
         }
         if (!take_step(tls)) {
             tls->conn->can_read = true;
@@ -457,38 +461,87 @@ static void tls_close(struct conn *conn)
     SSL_free(tls->ssl);
     if (tls->server)
         tls_server_unref(&tls->server);
+    if (tls->client)
+        tls_client_unref(&tls->client);
     slab_give(&thread->slab, tls);
     conn->layer = NULL;
     conn->layer_state = NULL;
     conn->is_handshaking = false;
 }
 
+/* What was queued as it is goes out in our form. */
+static enum conn_result send_queued(struct tls_conn *tls, struct buf_pool *bufs)
+{
+    struct conn *conn = tls->conn;
+    struct buf *queued = conn->out;
+    conn->out = NULL;
+    conn->is_connecting = false;
+    if (!queued)
+        return CONN_OK;
+    enum conn_result result =
+        tls_write(conn, bufs, &(struct iovec){queued->data + queued->start, buf_len(queued)}, 1);
+    buf_give(bufs, &queued);
+    return result == CONN_FAILED ? CONN_FAILED : CONN_OK;
+}
+
 static enum conn_result tls_handshake(struct conn *conn, struct buf_pool *bufs)
 {
-    iso_unreachable("a listener's connection is never connecting");
+    struct tls_conn *tls = conn->layer_state;
+    struct tls_thread *thread = tls->thread;
+    enum conn_result result = CONN_BLOCKED;
+    if (tls->has_failed)
+        return CONN_FAILED;
+    begin(tls, false);
+    while (result == CONN_BLOCKED) {
+        if (tls->has_begun && thread->in_at == thread->in_end) { /* the first step needs no input */
+            enum conn_result filled = fill(tls, IN_BYTES);
+            if (filled != CONN_OK) {
+                result = filled == CONN_EOF ? CONN_FAILED : filled;
+                break;
+            }
+        }
+        if (!take_step(tls))
+            break;
+        tls->has_begun = true;
+        result = step(tls);
+    }
+    bool ok = keep_rest(tls) && hold_or_push(tls, result == CONN_OK && conn->out);
+    if (!ok || result == CONN_FAILED) {
+        fail(tls);
+        return CONN_FAILED;
+    }
+    return result == CONN_OK ? send_queued(tls, bufs) : CONN_BLOCKED;
 }
 
 static const struct conn_layer layer = {
     .read = tls_read, .write = tls_write, .handshake = tls_handshake, .shut = tls_shut, .close = tls_close};
 
-bool tls_accept(struct tls_thread *thread, struct conn *conn, struct tls_server *server)
+struct tls_conn *tls_conn_attach(struct tls_thread *thread, struct conn *conn, SSL *ssl)
 {
     struct tls_conn *tls = slab_try_take(&thread->slab);
-    SSL *ssl = tls ? tls_server_open(server) : NULL;
-    if (!ssl) {
-        if (tls)
-            slab_give(&thread->slab, tls);
-        ERR_clear_error();
-        return false;
-    }
-    *tls = (struct tls_conn){.conn = conn, .thread = thread, .server = tls_server_ref(server), .ssl = ssl};
+    if (!tls)
+        return NULL;
+    *tls = (struct tls_conn){.conn = conn, .thread = thread, .ssl = ssl};
     list_init(&tls->waiting);
     SSL_set_app_data(ssl, tls);
     BIO_up_ref(thread->bio);
     SSL_set_bio(ssl, thread->bio, thread->bio);
-    SSL_set_accept_state(ssl);
     conn->layer = &layer;
     conn->layer_state = tls;
+    return tls;
+}
+
+bool tls_accept(struct tls_thread *thread, struct conn *conn, struct tls_server *server)
+{
+    SSL *ssl = tls_server_open(server);
+    struct tls_conn *tls = ssl ? tls_conn_attach(thread, conn, ssl) : NULL;
+    if (!tls) {
+        SSL_free(ssl);
+        ERR_clear_error();
+        return false;
+    }
+    SSL_set_accept_state(ssl);
+    tls->server = tls_server_ref(server);
     conn->is_handshaking = true;
     return true;
 }
@@ -506,6 +559,12 @@ struct slice tls_alpn(const struct conn *conn)
     unsigned len;
     SSL_get0_alpn_selected(tls->ssl, &chosen, &len);
     return slice_of((const char *)chosen, len);
+}
+
+const char *tls_failure(const struct conn *conn)
+{
+    const struct tls_conn *tls = conn->layer_state;
+    return tls->why;
 }
 
 const char *tls_version(const struct conn *conn)

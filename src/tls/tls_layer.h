@@ -26,6 +26,8 @@ bool tls_accept(struct tls_thread *thread, struct conn *conn, struct tls_server 
 bool tls_is_resumed(const struct conn *conn);
 /* The protocol chosen by ALPN, "" without one. Borrows from the connection. */
 struct slice tls_alpn(const struct conn *conn);
+/* Why the connection failed, in OpenSSL's words, or NULL. */
+const char *tls_failure(const struct conn *conn);
 /* "TLSv1.3". */
 const char *tls_version(const struct conn *conn);
 

@@ -14,11 +14,13 @@
 #include "net/addr.h"
 #include "observe/counters.h"
 #include "shared/local.h"
+#include "tls/client.h"
 
 /* One worker's part of a backend: only that worker writes here. */
 struct backend_worker {
     struct target_counters counters;
-    struct list idle; /* of upstream connections, most recently used first; the worker's */
+    struct tls_session_slot session; /* the last one with the target */
+    struct list idle;                /* of upstream connections, most recently used first; the worker's */
     uint32_t n_idle;
     struct passive_worker passive;
 } ISO_CACHE_ALIGN;

@@ -11,9 +11,10 @@
 /* Below this the kernel has had no time to tell us of a close that we would not see in the same turn. */
 static const uint64_t PROBE_AFTER_IDLE_NS = 20 * NS_PER_MS;
 
-void pool_init(struct pool *pool, struct loop *loop, struct buf_pool *bufs, uint32_t worker)
+void pool_init(struct pool *pool, struct loop *loop, struct buf_pool *bufs, struct tls_thread *tls,
+               uint32_t worker)
 {
-    *pool = (struct pool){.loop = loop, .bufs = bufs, .worker = worker};
+    *pool = (struct pool){.loop = loop, .bufs = bufs, .tls = tls, .worker = worker};
     slab_init(&pool->slab, sizeof(struct upstream));
 }
 
@@ -27,12 +28,26 @@ static struct backend_worker *mine(struct upstream *upstream)
     return &upstream->backend->workers[upstream->pool->worker];
 }
 
+/* An idle connection should be silent: a close, an error and bytes are all the end of it. Over TLS some bytes
+ * are no data (tickets): the layer takes those in. */
+static bool has_something_to_say(struct upstream *upstream)
+{
+    char byte;
+    size_t len;
+    if (upstream->conn.layer) {
+        upstream->conn.can_read = true;
+        return conn_read(&upstream->conn, &byte, 1, &len) != CONN_BLOCKED;
+    }
+    ssize_t n = recv(upstream->conn.io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return !(n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+}
+
 /* Anything that an idle connection says ends it: a close, or bytes that nobody asked for. */
 static void idle_ready(struct loop *loop, struct loop_io *io, uint32_t events)
 {
     struct upstream *upstream = container_of(io, struct upstream, conn.io);
     conn_note_events(&upstream->conn, events);
-    if (upstream->conn.can_read)
+    if (upstream->conn.can_read && (!upstream->conn.layer || has_something_to_say(upstream)))
         pool_close(upstream->pool, &upstream);
 }
 
@@ -50,21 +65,15 @@ static void leave_idle(struct upstream *upstream)
     loop_timer_clear(&upstream->conn.timer);
 }
 
-/* An idle connection should be silent: a close, an error and bytes are all the end of it. */
-static bool has_something_to_say(struct upstream *upstream)
-{
-    char byte;
-    ssize_t n = recv(upstream->conn.io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return !(n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
-}
-
-struct upstream *pool_take(struct pool *pool, struct backend *backend, bool must_be_fresh)
+struct upstream *pool_take(struct pool *pool, struct backend *backend, const struct tls_client *tls,
+                           bool must_be_fresh)
 {
     struct list *idle = &backend->workers[pool->worker].idle;
     while (!list_is_empty(idle)) {
         struct upstream *upstream = container_of(idle->next, struct upstream, node);
-        if (must_be_fresh && pool->loop->now_ns - upstream->idle_since_ns > PROBE_AFTER_IDLE_NS &&
-            has_something_to_say(upstream)) {
+        bool is_stale = must_be_fresh && pool->loop->now_ns - upstream->idle_since_ns > PROBE_AFTER_IDLE_NS &&
+                        has_something_to_say(upstream);
+        if (is_stale || upstream->tls_id != tls_client_id(tls)) {
             pool_close(pool, &upstream);
             continue;
         }
@@ -104,8 +113,17 @@ fail:;
     return -1;
 }
 
-enum pool_open_result pool_open(struct pool *pool, struct backend *backend, uint32_t limit,
-                                struct upstream **out)
+/* Puts TLS on a new connection; its last session with the target is tried again. */
+static bool add_tls(struct upstream *upstream, struct tls_client *tls)
+{
+    struct ip_addr ip = net_addr_to_ip(&upstream->backend->addr);
+    upstream->tls_id = tls_client_id(tls);
+    upstream->conn.is_connecting = true;
+    return tls_connect(upstream->pool->tls, &upstream->conn, tls, &ip, &mine(upstream)->session);
+}
+
+enum pool_open_result pool_open(struct pool *pool, struct backend *backend, struct tls_client *tls,
+                                uint32_t limit, struct upstream **out)
 {
     struct upstream *upstream = NULL;
     if (!reserve(backend, limit))
@@ -124,9 +142,10 @@ enum pool_open_result pool_open(struct pool *pool, struct backend *backend, uint
     upstream->conn.is_connecting = backend->addr.sa.sa_family != AF_UNIX;
     upstream->conn.can_read = false;
     list_init(&upstream->node);
-    if (loop_arm(pool->loop, &upstream->conn.io)) {
+    errno = ENOMEM;
+    if ((tls && !add_tls(upstream, tls)) || loop_arm(pool->loop, &upstream->conn.io)) {
         int err = errno;
-        loop_close(pool->loop, &upstream->conn.io);
+        conn_close(&upstream->conn, pool->loop, pool->bufs);
         slab_give(&pool->slab, upstream);
         errno = err;
         goto fail;

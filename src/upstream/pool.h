@@ -8,11 +8,13 @@
 
 #include "core/slab.h"
 #include "net/conn.h"
+#include "tls/tls_layer.h"
 #include "upstream/backend.h"
 
 struct pool {
-    struct loop *loop;     /* borrows: the worker's */
-    struct buf_pool *bufs; /* borrows: the worker's */
+    struct loop *loop;      /* borrows: the worker's */
+    struct buf_pool *bufs;  /* borrows: the worker's */
+    struct tls_thread *tls; /* borrows: the worker's; NULL: no TLS */
     uint32_t worker;
     struct slab slab; /* of struct upstream */
 };
@@ -24,19 +26,23 @@ struct upstream {
     void *owner;             /* the exchange it is lent to; NULL: idle */
     struct buf *in;          /* owns: the beginning of an answer's head */
     uint64_t idle_since_ns;
+    uint64_t tls_id;  /* of the tls_client that it was opened with; 0: plain */
     uint32_t uses;    /* requests sent on it */
     struct list node; /* while idle: in backend->workers[worker].idle */
     struct loop_deferred deferred;
 };
 
-void pool_init(struct pool *pool, struct loop *loop, struct buf_pool *bufs, uint32_t worker);
+void pool_init(struct pool *pool, struct loop *loop, struct buf_pool *bufs, struct tls_thread *tls,
+               uint32_t worker);
 /* Every connection must have been closed. */
 void pool_fini(struct pool *pool);
 
-/* The idle connection used last, or NULL; lent to the caller until pool_give() or pool_close(). With
+/* The idle connection used last, or NULL; lent to the caller until pool_give() or pool_close(). Those opened
+ * under other TLS settings than `tls` (NULL: plain) end. With
  * `must_be_fresh` (the request cannot be replayed) one that has been idle for a while is asked whether its
  * peer has closed it. Source: A1; RFC 9112 9.3. */
-struct upstream *pool_take(struct pool *pool, struct backend *backend, bool must_be_fresh);
+struct upstream *pool_take(struct pool *pool, struct backend *backend, const struct tls_client *tls,
+                           bool must_be_fresh);
 
 enum pool_open_result {
     POOL_OPEN_STARTED, /* *upstream is connecting (or connected: a unix socket) */
@@ -44,9 +50,9 @@ enum pool_open_result {
     POOL_OPEN_FAILED,  /* the system refused; errno says why */
 };
 /* Opens a new one, lent to the caller. `limit` counts over all workers; 0: none. Output may be written at
- * once: it is queued until the handshake is done. */
-enum pool_open_result pool_open(struct pool *pool, struct backend *backend, uint32_t limit,
-                                struct upstream **upstream);
+ * once: it is queued until the handshakes are done (that of `tls` by conn_handshake(); NULL: plain). */
+enum pool_open_result pool_open(struct pool *pool, struct backend *backend, struct tls_client *tls,
+                                uint32_t limit, struct upstream **upstream);
 
 /* Returns a connection that is between two exchanges; it is closed after idle_ms without use. Takes
  * *upstream. */

@@ -127,6 +127,8 @@ void registry_backend_unref(struct registry *registry, struct backend **taken)
     if (!backend || --backend->refs > 0)
         return;
     list_remove(&backend->node);
+    for (uint32_t w = 0; w < backend->n_workers; w++)
+        tls_session_fini(&backend->workers[w].session);
     free(backend->workers);
     free(backend->group_name);
     free(backend->name);

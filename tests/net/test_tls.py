@@ -12,7 +12,7 @@ import pytest
 from harness.backend import replying, text_response
 from harness.process import wait_until
 from harness.stand import address_of
-from harness.tls import Authority, openssl, shown_name, tls_wire
+from harness.tls import Authority, TlsBackend, openssl, shown_name, tls_wire
 from harness.wire import connect
 
 
@@ -440,3 +440,155 @@ def test_A5_a_redirect_keeps_https(stand, ca):
     wire = client(stand, ca.context())
     wire.request(target="/old")
     assert wire.read_response().get("Location").startswith("https://t.example")
+
+
+# TLS towards targets
+
+
+def serve_upstream(stand, backends, tls, listener=None, group=None):
+    config = stand.config(backends, listener=listener, group={"protocol": "HTTPS", "tls": tls, **(group or {})})
+    return stand.serve(config)
+
+
+def tls_backend(stand, certificate, script=None, **options):
+    backend = TlsBackend(certificate, script, **options)
+    stand.backends.append(backend)
+    return backend
+
+
+def answer_in_plain_text(wire):
+    """What a server without TLS does with a ClientHello."""
+    wire.sock.recv(65536)
+    wire.send(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+
+def test_A5_targets_are_spoken_to_over_tls(stand, ca):
+    backend = tls_backend(stand, ca.issue("target", "shop.internal"))
+    backend.answer = lambda request: text_response(request.body)
+    proxy = serve_upstream(stand, backend, {"ca_file": ca.file, "sni": "shop.internal"})
+    wire = stand.client()
+    for size in (0, 100, 50_000, 2_000_000):
+        body = os.urandom(size)
+        wire.request("POST", body=body)
+        assert wire.read_response().body == body
+    assert backend.n_connections == 1, "the connection is used again"
+    assert backend.names == ["shop.internal"]
+    assert proxy.metrics().total("target_tls_errors_total") == 0
+
+
+def test_A5_tls_on_both_sides(stand, ca):
+    backend = tls_backend(stand, ca.issue("target", "127.0.0.1"))
+    backend.answer = lambda request: text_response(b"b" * 300_000)
+    config = stand.config(backend, listener={"protocol": "HTTPS", "certificates": ["t"]},
+                          group={"protocol": "HTTPS", "tls": {"ca_file": ca.file}},
+                          certificates=[ca.issue("t", "t.example")])
+    stand.serve(config)
+    wire = client(stand, ca.context())
+    for _ in range(3):
+        wire.request()
+        assert wire.read_response().body == b"b" * 300_000
+
+
+@pytest.mark.parametrize("what", ["authority", "name", "address", "expired", "plain"])
+def test_A5_a_target_that_is_not_the_one_expected_gets_nothing(stand, ca, what, tmp_path):
+    tls = {"ca_file": ca.file, "sni": "shop.internal"}
+    if what == "authority":
+        (tmp_path / "other").mkdir()
+        tls["ca_file"] = Authority(tmp_path / "other", "other").file
+    if what == "address":
+        del tls["sni"]
+    name = "shop.internal" if what != "name" else "else.internal"
+    if what == "plain":
+        backend = stand.backend(answer_in_plain_text)
+    else:
+        backend = tls_backend(stand, ca.issue("target", name, days=-1 if what == "expired" else 30))
+    proxy = serve_upstream(stand, backend, tls)
+    response = stand.ask("POST", body=b"secret")
+    assert response.status == 502 and b"TLS" in response.body
+    assert backend.requests == [] and b"secret" not in backend.raw
+    assert proxy.metrics().total("target_tls_errors_total") >= 1
+    if what != "plain":
+        proxy.config["target_groups"][0]["tls"] = {"verify": False}
+        proxy.reload(proxy.config)
+        assert stand.ask().status == 200
+
+
+def test_A5_another_target_takes_what_failed_in_the_handshake(stand, ca):
+    bad = tls_backend(stand, ca.issue("bad", "else.internal"))
+    good = tls_backend(stand, ca.issue("good", "shop.internal"), name="good")
+    serve_upstream(stand, [bad, good], {"ca_file": ca.file, "sni": "shop.internal"})
+    for _ in range(4):
+        assert stand.ask("POST", body=b"once").body == b"good"
+    assert len(good.requests) == 4
+
+
+def test_A5_we_show_a_certificate_to_targets_that_ask(stand, ca):
+    ours = ca.issue("ours", "isobar.internal")
+    backend = tls_backend(stand, ca.issue("target", "shop.internal"), client_ca=ca.file)
+    tls = {"ca_file": ca.file, "sni": "shop.internal"}
+    proxy = serve_upstream(stand, backend, tls)
+    assert stand.ask().status == 502
+    proxy.config["target_groups"][0]["tls"] = {**tls, "cert_file": ours["cert_file"], "key_file": ours["key_file"]}
+    proxy.reload(proxy.config)
+    assert stand.ask().status == 200
+    assert dict(pair[0] for pair in backend.wires[-1].sock.getpeercert()["subject"])["commonName"] == "isobar.internal"
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_A5_sessions_with_targets_resume(stand, ca, version):
+    reused = []
+
+    def script(wire):
+        wire.read_request()
+        reused.append(wire.sock.session_reused)
+        wire.send(text_response(close=True))
+
+    backend = TlsBackend(ca.issue("target", "shop.internal"), script, listen=False)
+    backend.context.minimum_version = backend.context.maximum_version = getattr(ssl.TLSVersion, version)
+    backend.start()
+    stand.backends.append(backend)
+    serve_upstream(stand, backend, {"ca_file": ca.file, "sni": "shop.internal"})
+    for _ in range(4):
+        assert stand.ask().status == 200
+    assert reused == [False, True, True, True]
+
+
+def test_E5_a_reload_keeps_idle_connections_unless_their_tls_changed(stand, ca):
+    backend = tls_backend(stand, ca.issue("target", "shop.internal"))
+    proxy = serve_upstream(stand, backend, {"ca_file": ca.file, "sni": "shop.internal"})
+    assert stand.ask().status == 200
+    proxy.reload()
+    assert stand.ask().status == 200 and backend.n_connections == 1
+    proxy.config["target_groups"][0]["tls"] = {"verify": False}
+    proxy.reload(proxy.config)
+    assert stand.ask().status == 200 and backend.n_connections == 2
+
+
+def test_A5_an_answer_that_ends_without_close_notify_is_cut(stand, ca):
+    def script(wire):
+        wire.read_request()
+        wire.send(b"HTTP/1.0 200 OK\r\n\r\nhalf")
+        # The socket is closed behind us: a FIN, no close_notify.
+
+    backend = tls_backend(stand, ca.issue("target", "shop.internal"), script)
+    serve_upstream(stand, backend, {"ca_file": ca.file, "sni": "shop.internal"})
+    wire = stand.client()
+    wire.request()
+    wire.read_until(b"\r\n\r\n")
+    with pytest.raises((AssertionError, ConnectionError)):
+        wire.read_until(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("check", [{"type": "http", "path": "/healthz"}, {"type": "tcp"}])
+def test_C_092_checks_speak_tls_with_the_name_of_the_group(stand, ca, check):
+    good = tls_backend(stand, ca.issue("good", "shop.internal"), name="good")
+    wrong = tls_backend(stand, ca.issue("wrong", "else.internal"))
+    plain = stand.backend(answer_in_plain_text)
+    proxy = serve_upstream(stand, [good, wrong, plain], {"ca_file": ca.file, "sni": "shop.internal"},
+                           group={"health_check": {**check, "interval_s": 0.2, "unhealthy_threshold": 1}})
+    assert wait_until(lambda: proxy.metrics().total("target_up", target=good.label) == 1)
+    for backend in (wrong, plain):
+        assert wait_until(lambda b=backend: proxy.metrics().total("target_health_last_check", target=b.label, reason="tls-failed"))
+        assert proxy.metrics().total("target_up", target=backend.label) == 0
+    assert set(good.names) == {"shop.internal"}
+    assert [stand.ask().body for _ in range(3)] == [b"good"] * 3

@@ -19,6 +19,7 @@ static const struct config_health_check tcp = {.type = CONFIG_HEALTH_TCP, .timeo
 
 static struct probe_result last;
 static unsigned n_done;
+static struct buf_pool bufs;
 
 static void on_done(struct loop *loop, struct probe *probe, const struct probe_result *result)
 {
@@ -40,16 +41,16 @@ static enum health_reason check(const struct net_addr *addr, const struct config
 {
     static struct loop loop;
     struct probe probe;
-    struct probe_plan *plan = probe_plan_new(addr, config);
+    struct probe_plan *plan = probe_plan_new(addr, config, NULL);
     assert_int_equal(loop_init(&loop), ISO_OK);
     n_done = 0;
-    probe_init(&probe, on_done);
+    probe_init(&probe, &bufs, NULL, on_done);
     probe_start(&loop, &probe, plan);
     if (!n_done)
         loop_run(&loop);
     assert_int_equal(n_done, 1);
     assert_false(probe_is_running(&probe));
-    assert_int_equal(probe.io.fd, -1);
+    assert_int_equal(probe.conn.io.fd, -1);
     loop_fini(&loop);
     probe_plan_free(plan);
     return last.reason;
@@ -199,9 +200,9 @@ static void no_descriptors_is_our_own_error_not_the_targets(void **state)
     struct probe probe;
     ip_parse(SLICE("127.0.0.1"), &ip);
     net_addr_ip(&addr, &ip, 1);
-    struct probe_plan *plan = probe_plan_new(&addr, &http);
+    struct probe_plan *plan = probe_plan_new(&addr, &http, NULL);
     assert_int_equal(loop_init(&loop), ISO_OK);
-    probe_init(&probe, on_done);
+    probe_init(&probe, &bufs, NULL, on_done);
     getrlimit(RLIMIT_NOFILE, &before);
     none = before;
     none.rlim_cur = 0;
@@ -232,10 +233,11 @@ static void plans_differ_when_anything_that_matters_does(void **state)
     checks[8].healthy_threshold = 9;
     checks[9].type = CONFIG_HEALTH_TCP;
     checks[10].down_interval_ms = 3;
-    struct probe_plan *plan = probe_plan_new(&addr, &http), *moved = probe_plan_new(&other_addr, &http);
+    struct probe_plan *plan = probe_plan_new(&addr, &http, NULL),
+                      *moved = probe_plan_new(&other_addr, &http, NULL);
     assert_false(probe_plan_eq(plan, moved));
     for (size_t i = 0; i < iso_countof(checks); i++) {
-        struct probe_plan *other = probe_plan_new(&addr, &checks[i]);
+        struct probe_plan *other = probe_plan_new(&addr, &checks[i], NULL);
         assert_int_equal(probe_plan_eq(plan, other), i == 0);
         probe_plan_free(other);
     }

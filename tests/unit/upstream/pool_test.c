@@ -43,7 +43,7 @@ static void start(struct stage *stage)
     struct ip_addr loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
     assert_int_equal(loop_init(&stage->loop), ISO_OK);
     buf_pool_init(&stage->bufs);
-    pool_init(&stage->pool, &stage->loop, &stage->bufs, 0);
+    pool_init(&stage->pool, &stage->loop, &stage->bufs, NULL, 0);
     net_addr_ip(&addr, &loopback, 0);
     assert_int_equal(listen_open(&addr, &(struct listen_options){.backlog = 16}, &stage->listen_fd), 0);
     addr.in4.sin_port = htons(listen_port(stage->listen_fd));
@@ -71,7 +71,7 @@ static void end(struct stage *stage)
 static struct upstream *open_one(struct stage *stage, int *peer)
 {
     struct upstream *upstream = NULL;
-    assert_int_equal(pool_open(&stage->pool, stage->backend, 0, &upstream), POOL_OPEN_STARTED);
+    assert_int_equal(pool_open(&stage->pool, stage->backend, NULL, 0, &upstream), POOL_OPEN_STARTED);
     do
         *peer = accept(stage->listen_fd, NULL, NULL);
     while (*peer < 0);
@@ -87,7 +87,7 @@ static void the_most_recently_used_is_lent_first(void **state)
     struct upstream *a = open_one(&stage, &peers[0]), *b = open_one(&stage, &peers[1]), *last = a;
     pool_give(&stage.pool, &b, 60000);
     pool_give(&stage.pool, &a, 60000);
-    assert_ptr_equal(pool_take(&stage.pool, stage.backend, false), last);
+    assert_ptr_equal(pool_take(&stage.pool, stage.backend, NULL, false), last);
     pool_give(&stage.pool, &last, 60000);
     close(peers[0]);
     close(peers[1]);
@@ -103,7 +103,7 @@ static void a_peer_that_closes_an_idle_connection_takes_it_out(void **state)
     pool_give(&stage.pool, &a, 60000);
     close(peer);
     turn(&stage);
-    assert_null(pool_take(&stage.pool, stage.backend, false));
+    assert_null(pool_take(&stage.pool, stage.backend, NULL, false));
     end(&stage);
 }
 
@@ -116,7 +116,7 @@ static void bytes_that_nobody_asked_for_end_an_idle_connection_C_011(void **stat
     pool_give(&stage.pool, &a, 60000);
     assert_int_equal(write(peer, "\r\n", 2), 2);
     turn(&stage);
-    assert_null(pool_take(&stage.pool, stage.backend, false));
+    assert_null(pool_take(&stage.pool, stage.backend, NULL, false));
     close(peer);
     end(&stage);
 }
@@ -130,7 +130,7 @@ static void a_connection_with_unread_bytes_is_not_pooled(void **state)
     assert_int_equal(write(peer, "HTTP", 4), 4);
     a->conn.can_read = true;
     pool_give(&stage.pool, &a, 60000);
-    assert_null(pool_take(&stage.pool, stage.backend, false));
+    assert_null(pool_take(&stage.pool, stage.backend, NULL, false));
     close(peer);
     end(&stage);
 }
@@ -144,7 +144,7 @@ static void an_idle_connection_ends_after_its_time(void **state)
     pool_give(&stage.pool, &a, 1);
     turn(&stage);
     turn(&stage);
-    assert_null(pool_take(&stage.pool, stage.backend, false));
+    assert_null(pool_take(&stage.pool, stage.backend, NULL, false));
     close(peer);
     end(&stage);
 }
@@ -156,9 +156,9 @@ static void the_limit_counts_idle_and_lent_ones(void **state)
     struct upstream *b;
     start(&stage);
     struct upstream *a = open_one(&stage, &peer);
-    assert_int_equal(pool_open(&stage.pool, stage.backend, 1, &b), POOL_OPEN_FULL);
+    assert_int_equal(pool_open(&stage.pool, stage.backend, NULL, 1, &b), POOL_OPEN_FULL);
     pool_give(&stage.pool, &a, 60000);
-    assert_int_equal(pool_open(&stage.pool, stage.backend, 1, &b), POOL_OPEN_FULL);
+    assert_int_equal(pool_open(&stage.pool, stage.backend, NULL, 1, &b), POOL_OPEN_FULL);
     assert_int_equal(atomic_load(&stage.backend->connections), 1);
     close(peer);
     end(&stage);
