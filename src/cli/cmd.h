@@ -10,5 +10,6 @@ int cmd_l4(int argc, char **argv);
 int cmd_proxy(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_size(int argc, char **argv);
+int cmd_upgrade(int argc, char **argv);
 
 #endif

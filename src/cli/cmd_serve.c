@@ -20,6 +20,10 @@ static const char help[] =
     "            for the next request, and no connection is cut.\n"
     "  SIGTERM   (also SIGINT) accepts no more connections, lets requests in flight finish for at most\n"
     "            shutdown_s, then exits. A second one exits at once.\n"
+    "  SIGUSR2   starts the binary anew with the open sockets; once the new process serves, this one lets "
+    "its\n"
+    "            requests finish for at most shutdown_s and exits (isobar upgrade sends this signal and "
+    "waits)\n"
     "  SIGUSR1   opens the access log again by its name, after a rotation.\n"
     "\n"
     "Exit status: 0 after a shutdown, 1 when it cannot start (every fault is printed), 2 for wrong usage.\n";

@@ -14,6 +14,7 @@ static const struct {
 } commands[] = {
     {"proxy", cmd_proxy, "spread HTTP requests over targets, without a file"},
     {"serve", cmd_serve, "serve what a configuration file describes"},
+    {"upgrade", cmd_upgrade, "replace a running process by a new one without losing a request"},
     {"check", cmd_check, "check a configuration file: every fault at once"},
     {"churn", cmd_churn, "how many keys a change of the targets would move"},
     {"l4", cmd_l4, "the packet tier: XDP, Maglev, direct return"},

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/process.h"
 
+#include "cli/upgrade.h"
 #include "config/diff.h"
 #include "control/control.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "health/health.h"
+#include "net/listen.h"
 #include "proxy/worker.h"
 #include "tls/tickets.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +25,8 @@ enum {
     ADOPT_MS = 2000,
     ADOPT_POLL_US = 100,
     JOIN_POLL_MS = 10,
-    STOP_MARGIN_MS = 500,
+    SUCCESSOR_POLL_MS = 100,
+    HANDOVER_MS = 2000, /* that clients have to ask once more on their connection and hear that it ends */
 };
 
 struct process {
@@ -39,7 +43,9 @@ struct process {
     struct health *health;    /* owns */
     struct control *control;  /* owns */
     struct control_view view;
-    struct loop_timer reap_timer, join_timer, lame_duck_timer;
+    struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer;
+    char executable[PATH_MAX]; /* that a successor is started from */
+    pid_t successor;           /* 0: none */
 };
 
 void process_print_diag(const struct iso_diag *diag)
@@ -317,6 +323,36 @@ static void on_reload(void *owner)
     diag_fini(&diag);
 }
 
+/* SIGUSR2 (E5). The sockets stay open in both processes until the new one serves, so no connection is refused
+ * or lost; when the new one does not come up, nothing has changed. */
+static void on_upgrade(void *owner)
+{
+    struct process *process = owner;
+    struct loop *loop = control_loop(process->control);
+    if (process->view.is_shutting_down || process->successor) {
+        log_notice("SIGUSR2: an upgrade or a shutdown is under way already");
+        return;
+    }
+    if (upgrade_start(process->executable, &process->successor))
+        return;
+    log_notice("upgrade: process %d is starting", (int)process->successor);
+    loop_timer_set(loop, &process->successor_timer, loop->now_ns + SUCCESSOR_POLL_MS * NS_PER_MS);
+}
+
+/* The successor asks us to end by SIGTERM once it serves; one that ends before has failed. */
+static void on_successor(struct loop *loop, struct loop_timer *timer)
+{
+    struct process *process = container_of(timer, struct process, successor_timer);
+    if (process->view.is_shutting_down)
+        return;
+    if (upgrade_has_ended(process->successor)) {
+        log_error("upgrade: process %d ended before it served; this one goes on", (int)process->successor);
+        process->successor = 0;
+        return;
+    }
+    loop_timer_set(loop, timer, loop->now_ns + SUCCESSOR_POLL_MS * NS_PER_MS);
+}
+
 static void on_reopen(void *owner)
 {
     struct process *process = owner;
@@ -363,11 +399,21 @@ static void on_shutdown(void *owner)
         stop_workers(process, 0);
         return;
     }
-    uint32_t lame_duck_ms = process->current->config->lame_duck_ms;
-    log_notice("shutting down%s", lame_duck_ms ? ": serving on for lame_duck_s" : "");
+    uint32_t lame_duck_ms = process->successor ? HANDOVER_MS : process->current->config->lame_duck_ms;
+    if (process->successor) { /* its sockets, and nobody has to go elsewhere */
+        listen_handed_over(true);
+        struct iso_diag ignored;
+        diag_init(&ignored);
+        if (control_listen(process->control, &(struct config_endpoint){0}, &ignored))
+            log_error("the admin listener cannot be closed");
+        diag_fini(&ignored);
+    }
+    log_notice("shutting down%s", process->successor ? ": the new process serves"
+                                  : lame_duck_ms     ? ": serving on for lame_duck_s"
+                                                     : "");
     process->view.is_shutting_down = true;
     for (uint32_t w = 0; w < process->n_workers; w++)
-        worker_wind_down(process->workers[w]);
+        worker_wind_down(process->workers[w], process->successor != 0);
     if (lame_duck_ms)
         loop_timer_set(loop, &process->lame_duck_timer, loop->now_ns + lame_duck_ms * NS_PER_MS);
     else
@@ -451,9 +497,18 @@ static void wind_up(struct process *process)
 static iso_err start(struct process *process, struct config **config, struct iso_diag *diag)
 {
     struct snapshot *first;
-    const struct control_callbacks callbacks = {
-        .owner = process, .on_reload = on_reload, .on_shutdown = on_shutdown, .on_reopen = on_reopen};
+    const struct control_callbacks callbacks = {.owner = process,
+                                                .on_reload = on_reload,
+                                                .on_shutdown = on_shutdown,
+                                                .on_upgrade = on_upgrade,
+                                                .on_reopen = on_reopen};
     process->n_workers = (*config)->workers ? (*config)->workers : count_cpus();
+    uint32_t inherited = listen_inherited_workers();
+    if (inherited && inherited != process->n_workers) {
+        log_warning("upgrade: the earlier process has %u workers, each with its sockets; so has this one",
+                    inherited);
+        process->n_workers = inherited;
+    }
     iso_err err = control_open(&callbacks, &process->view, &process->control);
     if (err)
         return err;
@@ -471,6 +526,8 @@ static iso_err start(struct process *process, struct config **config, struct iso
         return err;
     }
     publish(process, first);
+    listen_close_unused();
+    upgrade_finish();
     return ISO_OK;
 }
 
@@ -481,6 +538,9 @@ int process_run(const struct process_source *source)
     struct iso_diag diag;
     loop_timer_init(&process.reap_timer, on_reap);
     loop_timer_init(&process.join_timer, on_join);
+    loop_timer_init(&process.successor_timer, on_successor);
+    upgrade_executable(process.executable);
+    listen_inherit();
     loop_timer_init(&process.lame_duck_timer, on_lame_duck_over);
     diag_init(&diag);
     raise_descriptor_limit();

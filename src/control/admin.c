@@ -320,9 +320,10 @@ struct admin *admin_new(struct loop *loop, const struct control_view *view)
 static void stop_listening(struct admin *admin)
 {
     loop_timer_remove(admin->loop, &admin->retry);
+    loop_disarm(admin->loop, &admin->listener);
     loop_close(admin->loop, &admin->listener);
-    if (admin->addr.sa.sa_family == AF_UNIX && admin->configured)
-        unlink(admin->addr.un.sun_path);
+    if (admin->configured)
+        listen_remove_file(&admin->addr);
     free(admin->configured);
     admin->configured = NULL;
     admin->actual[0] = '\0';

@@ -28,6 +28,9 @@ static void take_signal(const struct control *control, uint32_t signal)
     case SIGUSR1:
         callbacks->on_reopen(callbacks->owner);
         break;
+    case SIGUSR2:
+        callbacks->on_upgrade(callbacks->owner);
+        break;
     case SIGTERM:
     case SIGINT:
         callbacks->on_shutdown(callbacks->owner);
@@ -58,6 +61,7 @@ iso_err control_open(const struct control_callbacks *callbacks, const struct con
     sigemptyset(&taken);
     sigaddset(&taken, SIGHUP);
     sigaddset(&taken, SIGUSR1);
+    sigaddset(&taken, SIGUSR2);
     sigaddset(&taken, SIGTERM);
     sigaddset(&taken, SIGINT);
     pthread_sigmask(SIG_BLOCK, &taken, NULL);

@@ -31,6 +31,7 @@ struct control_callbacks {
     void *owner;                      /* borrows; first argument of each */
     void (*on_reload)(void *owner);   /* SIGHUP */
     void (*on_shutdown)(void *owner); /* SIGTERM or SIGINT; once for each that arrives */
+    void (*on_upgrade)(void *owner);  /* SIGUSR2: hand the sockets to a new process */
     void (*on_reopen)(void *owner);   /* SIGUSR1: open the access log again by its name */
 };
 
@@ -55,8 +56,9 @@ struct control_view {
     } reload;
 };
 
-/* Makes the loop, blocks SIGHUP SIGTERM SIGINT SIGUSR1 for the calling thread and those it will start, and
- * ignores SIGPIPE. Copies `callbacks`; borrows `view` until control_close(). Threads: main, before others. */
+/* Makes the loop, blocks SIGHUP SIGTERM SIGINT SIGUSR1 SIGUSR2 for the calling thread and those it will
+ * start, and ignores SIGPIPE. Copies `callbacks`; borrows `view` until control_close(). Threads: main, before
+ * others. */
 iso_err control_open(const struct control_callbacks *callbacks, const struct control_view *view,
                      struct control **out) ISO_MUST_USE;
 

@@ -2,7 +2,10 @@
 #include "net/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
+#include <dirent.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,8 +45,107 @@ static int set_options(int fd, const struct net_addr *addr, const struct listen_
     return 0;
 }
 
+/* Left by an earlier process; fd -1: taken. Threads: main and control, which are one. */
+static struct {
+    struct net_addr addr;
+    int fd;
+} inherited[LISTEN_HANDOVER_MAX];
+static uint32_t n_inherited;
+static bool is_handed_over;
+
+static bool same_addr(const struct net_addr *a, const struct net_addr *b)
+{
+    if (a->sa.sa_family != b->sa.sa_family)
+        return false;
+    if (a->sa.sa_family == AF_UNIX)
+        return strcmp(a->un.sun_path, b->un.sun_path) == 0;
+    struct ip_addr ip_a = net_addr_to_ip(a), ip_b = net_addr_to_ip(b);
+    return net_addr_port(a) == net_addr_port(b) && ip_eq(&ip_a, &ip_b);
+}
+
+void listen_inherit(void)
+{
+    const char *list = getenv(LISTEN_HANDOVER_ENV);
+    struct slice rest = slice_str(list), part;
+    uint64_t fd;
+    while (slice_next(&rest, ',', &part) && n_inherited < LISTEN_HANDOVER_MAX) {
+        struct net_addr addr = {.len = sizeof(addr.un)};
+        if (!slice_u64(part, &fd) || fd > INT32_MAX || getsockname((int)fd, &addr.sa, &addr.len) < 0)
+            continue;
+        fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+        inherited[n_inherited].addr = addr;
+        inherited[n_inherited++].fd = (int)fd;
+    }
+    unsetenv(LISTEN_HANDOVER_ENV);
+}
+
+static uint32_t find_inherited(const struct net_addr *addr)
+{
+    uint32_t i = 0;
+    while (i < n_inherited && (inherited[i].fd < 0 || !same_addr(&inherited[i].addr, addr)))
+        i++;
+    return i;
+}
+
+bool listen_is_inherited(const struct net_addr *addr)
+{
+    return find_inherited(addr) < n_inherited;
+}
+
+uint32_t listen_inherited_workers(void)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < n_inherited; i++) {
+        uint32_t n = 0;
+        for (uint32_t j = 0; j < n_inherited; j++)
+            n += same_addr(&inherited[i].addr, &inherited[j].addr);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+void listen_close_unused(void)
+{
+    for (uint32_t i = 0; i < n_inherited; i++)
+        if (inherited[i].fd >= 0)
+            close(inherited[i].fd);
+    n_inherited = 0;
+}
+
+uint32_t listen_list(int *fds)
+{
+    uint32_t n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *entry; dir && n < LISTEN_HANDOVER_MAX && (entry = readdir(dir));) {
+        int fd = atoi(entry->d_name), listens = 0;
+        socklen_t len = sizeof(listens);
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens)
+            fds[n++] = fd;
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+void listen_handed_over(bool yes)
+{
+    is_handed_over = yes;
+}
+
+void listen_remove_file(const struct net_addr *addr)
+{
+    if (addr->sa.sa_family == AF_UNIX && !is_handed_over)
+        unlink(addr->un.sun_path);
+}
+
 int listen_open(const struct net_addr *addr, const struct listen_options *options, int *out)
 {
+    uint32_t kept = find_inherited(addr);
+    if (kept < n_inherited) {
+        *out = inherited[kept].fd;
+        inherited[kept].fd = -1;
+        return 0;
+    }
     int fd = -1, err = addr->sa.sa_family == AF_UNIX ? remove_stale_unix(addr) : 0;
     if (err)
         return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening sockets. */
+/* Listening sockets, and handing them to a new process (E5): the new one is started with the open sockets and
+ * takes each over by its address, so that no connection that waits in an accept queue is lost. */
 #ifndef ISOBAR_NET_LISTEN_H
 #define ISOBAR_NET_LISTEN_H
 
@@ -17,6 +18,28 @@ struct listen_options {
  * that accepted connections inherit them. A stale unix socket file that nobody listens on is replaced.
  * Threads: any. */
 int listen_open(const struct net_addr *addr, const struct listen_options *options, int *fd);
+/* The file of a unix socket goes with it, unless another process has it now. */
+void listen_remove_file(const struct net_addr *addr);
+
+/* Takes note of the sockets that an earlier process left in the environment (LISTEN_HANDOVER_ENV);
+ * listen_open() then uses one where its address is asked for. Threads: main, once, before the first
+ * listen_open(). */
+void listen_inherit(void);
+/* Is one of them bound to this address and not used yet? */
+bool listen_is_inherited(const struct net_addr *addr);
+/* How many there are for one address at most: the number of workers of the earlier process. 0: none. */
+uint32_t listen_inherited_workers(void);
+/* Closes those that nobody asked for. */
+void listen_close_unused(void);
+
+#define LISTEN_HANDOVER_ENV "ISOBAR_LISTEN_FDS"
+enum { LISTEN_HANDOVER_MAX = 4096 };
+/* Every listening socket of this process into fds[LISTEN_HANDOVER_MAX]; returns how many. Threads: control.
+ */
+uint32_t listen_list(int *fds);
+/* The sockets belong to another process from now on: their files are not removed. */
+void listen_handed_over(bool yes);
+
 /* The port of a socket bound to port 0. */
 uint16_t listen_port(int fd);
 

@@ -95,6 +95,13 @@ iso_err loop_arm(struct loop *loop, struct loop_io *io)
     return loop_arm_events(loop, io, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 }
 
+void loop_disarm(struct loop *loop, struct loop_io *io)
+{
+    if (io->is_armed)
+        epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL);
+    io->is_armed = false;
+}
+
 void loop_close(struct loop *loop, struct loop_io *io)
 {
     if (io->fd >= 0)

@@ -49,8 +49,7 @@ static bool accept_next(struct worker_listener *listener)
     /* No descriptors or memory: a level-triggered socket would spin, so look away for a while. */
     counter_add(&listener->worker->counters.accept_errors, 1);
     struct loop *loop = &listener->worker->loop;
-    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, listener->io.fd, NULL);
-    listener->io.is_armed = false;
+    loop_disarm(loop, &listener->io);
     loop_timer_set(loop, &listener->retry_timer, loop->now_ns + ACCEPT_RETRY_MS * NS_PER_MS);
     return false;
 }
@@ -116,6 +115,7 @@ static void close_socket(struct worker_listener *listener)
         ;
     loop_timer_remove(&worker->loop, &listener->retry_timer);
     listener->runtime->fds[worker->index] = -1;
+    loop_disarm(&worker->loop, &listener->io);
     loop_close(&worker->loop, &listener->io);
 }
 

@@ -84,10 +84,13 @@ static void on_wind_down(struct loop *loop, void *arg)
 {
     struct worker *worker = arg;
     worker->says_close = true;
+    if (worker->wind_down_closes)
+        accept_stop(worker);
 }
 
-void worker_wind_down(struct worker *worker)
+void worker_wind_down(struct worker *worker, bool stop_accepting)
 {
+    worker->wind_down_closes = stop_accepting;
     loop_post(&worker->loop, &worker->wind_down_call);
 }
 

@@ -83,6 +83,7 @@ struct worker {
     struct loop_call wake_call;
     _Atomic bool wake_queued;
     struct loop_call stop_call, wind_down_call;
+    bool wind_down_closes; /* set before wind_down_call is posted */
     _Atomic uint64_t stop_within_ns;
     _Atomic bool stop_queued;
 };
@@ -97,9 +98,9 @@ void worker_publish(struct worker *worker, struct snapshot *snapshot);
 /* The version that this worker serves. Threads: any. */
 uint64_t worker_version(const struct worker *worker);
 
-/* From now on every answer ends its connection (Connection: close), so that clients go elsewhere without
- * being cut (E3). Returns at once. Threads: control, once. */
-void worker_wind_down(struct worker *worker);
+/* From now on every answer ends its connection (Connection: close), so that clients go elsewhere without being cut
+ * (E3); with `stop_accepting` no new ones are taken either. Returns at once. Threads: control, once. */
+void worker_wind_down(struct worker *worker, bool stop_accepting);
 /* Asks the worker to end: no new connections, idle ones close, exchanges have `within_ms` to finish, the rest
  * is cut. Returns at once. Threads: control. */
 void worker_stop(struct worker *worker, uint32_t within_ms);

@@ -169,7 +169,7 @@ static int bind_sockets(struct listener_runtime *listener)
 static int check_address_free(const struct net_addr *addr)
 {
     int fd, err;
-    if (addr->sa.sa_family == AF_UNIX)
+    if (addr->sa.sa_family == AF_UNIX || listen_is_inherited(addr))
         return 0;
     err = listen_open(addr, &(struct listen_options){.backlog = 1}, &fd);
     if (!err)
@@ -223,8 +223,7 @@ void registry_listener_unref(struct registry *registry, struct listener_runtime 
         return;
     list_remove(&listener->node);
     close_sockets(listener);
-    if (listener->addr.sa.sa_family == AF_UNIX)
-        unlink(listener->addr.un.sun_path);
+    listen_remove_file(&listener->addr);
     free(listener->fds);
     free(listener->workers);
     free(listener->endpoint);

@@ -8,7 +8,7 @@ from harness.ports import free_port
 from harness.process import Isobar, wait_until
 from harness.wire import connect
 
-COMMANDS = ["proxy", "serve", "check", "churn"]
+COMMANDS = ["proxy", "serve", "check", "churn", "upgrade"]
 
 
 def test_help_lists_every_command(stand):

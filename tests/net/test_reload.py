@@ -2,56 +2,14 @@
 """SIGHUP: a right file is in force for the next request and costs nobody anything; a wrong one changes nothing."""
 import copy
 import os
-import threading
 import time
 
 from harness.backend import text_response
+from harness.load import Load
 from harness.ports import free_port
 from harness.process import is_sanitized, wait_until
-from harness.wire import WireError, connect
+from harness.wire import connect
 from harness.stand import address_of
-
-
-class Load:
-    """Clients that ask all the time, keep-alive and one connection a request; every failure is kept."""
-
-    def __init__(self, stand, proxy, n_keepalive=4, n_single=2, pause_s=0.002):
-        self.address = address_of(proxy.config)
-        self.failures, self.n_ok, self.stop = [], 0, threading.Event()
-        self.lock = threading.Lock()
-        self.pause_s = pause_s
-        self.threads = [threading.Thread(target=self.run, args=(True,)) for _ in range(n_keepalive)]
-        self.threads += [threading.Thread(target=self.run, args=(False,)) for _ in range(n_single)]
-        for thread in self.threads:
-            thread.start()
-
-    def run(self, keepalive):
-        wire = None
-        while not self.stop.is_set():
-            try:
-                wire = wire or connect(self.address)
-                wire.request(fields=[] if keepalive else [("Connection", "close")])
-                response = wire.read_response()
-                if response.status != 200:
-                    raise WireError(response.start)
-                with self.lock:
-                    self.n_ok += 1
-                if not keepalive or response.closes:
-                    wire.close()
-                    wire = None
-            except (OSError, WireError) as error:
-                self.failures.append(repr(error))
-                wire = None
-            time.sleep(self.pause_s)
-        if wire:
-            wire.close()
-
-    def finish(self):
-        self.stop.set()
-        for thread in self.threads:
-            thread.join()
-        assert self.failures == []
-        return self.n_ok
 
 
 def test_C_120_twenty_reloads_under_load_lose_nothing(stand):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting and stopping: what SIGTERM and SIGINT end, and what they let finish."""
+import os
 import signal
 import threading
 import time
@@ -7,6 +8,7 @@ import time
 import pytest
 
 from harness.backend import text_response
+from harness.load import Load
 from harness.process import wait_until
 from harness.stand import address_of
 from harness.wire import connect
@@ -145,3 +147,47 @@ def test_an_address_in_use_fails_the_start_with_its_name(stand):
     assert proxy.process.wait(20) == 1
     assert str(blocker.port) in proxy.stderr
     assert len(proxy.stderr.splitlines()) < 10
+
+
+def is_running(pid):
+    """A process that ended may still be waited for by its parent."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_E5_a_binary_upgrade_loses_no_request(stand):
+    backend = stand.backend()
+    proxy = stand.proxy(backend, workers=2)
+    stand.proxies.remove(proxy)  # it ends here, and its successors with it
+    load = Load(stand, proxy)
+    pid = proxy.pid
+    try:
+        for _ in range(3):
+            time.sleep(0.3)
+            status, out, err = stand.isobar("upgrade", "--pid", str(pid), timeout_s=90)
+            assert status == 0, err + proxy.stderr
+            successor = int(out.split()[1])
+            assert successor != pid and not is_running(pid)
+            pid = successor
+            assert proxy.get("/healthz")[0] == 200
+        assert load.finish() > 100
+    finally:
+        load.stop.set()
+        os.kill(pid, signal.SIGTERM)
+    assert wait_until(lambda: not is_running(pid))
+    assert proxy.process.wait(20) == 0
+    proxy.assert_clean()
+
+
+def test_E5_an_upgrade_that_does_not_come_up_changes_nothing(stand):
+    backend = stand.backend()
+    proxy = stand.proxy(backend)
+    with open(proxy.file, "w", encoding="utf-8") as broken:
+        broken.write("{ this is no configuration")
+    status, _, err = stand.isobar("upgrade", "--pid", str(proxy.pid), timeout_s=60)
+    assert status == 1 and "goes on" in err, err
+    assert stand.ask().status == 200
+    assert wait_until(lambda: "ended before it served" in proxy.stderr)
