@@ -116,7 +116,7 @@ struct config_rule {
     struct config_rewrite rewrite;
 };
 
-enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS };
+enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS, CONFIG_TCP };
 
 struct config_listener {
     struct slice name; /* "LB/PORT" unless given; unique; label of the metrics */

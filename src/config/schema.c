@@ -2,8 +2,10 @@
 /* The top of the table, and what is asked of it as a whole. */
 #include "config/schema_table.h"
 
-const struct schema_choice schema_protocols[] = {
-    {"HTTP", CONFIG_HTTP, "HTTP/1.1"}, {"HTTPS", CONFIG_HTTPS, "the same over TLS"}, {NULL}};
+const struct schema_choice schema_protocols[] = {{"HTTP", CONFIG_HTTP, "HTTP/1.1"},
+                                                 {"HTTPS", CONFIG_HTTPS, "the same over TLS"},
+                                                 {"TCP", CONFIG_TCP, "anything: bytes both ways"},
+                                                 {NULL}};
 
 #define HOLDER struct config
 static const struct schema_key admin_keys[] = {{KEY("listen", type_endpoint, "where; port 0: any free one"),

@@ -95,13 +95,19 @@ static void check_health(struct validator *v, const struct config_health_check *
 }
 
 /* The cookie has a name of its own for each type. */
-static void check_affinity(struct validator *v, struct config_affinity *affinity, const struct doc_node *node)
+static void check_affinity(struct validator *v, struct config_target_group *group,
+                           const struct doc_node *node)
 {
+    struct config_affinity *affinity = &group->affinity;
     bool is_cookie = affinity->type == CONFIG_AFFINITY_COOKIE;
     if (!affinity->cookie.ptr)
         affinity->cookie = is_cookie ? SLICE("lb_server") : SLICE("lb_session");
     if (!node || node->kind != DOC_MAP)
         return;
+    if (group->protocol == CONFIG_TCP && affinity->type != CONFIG_AFFINITY_NONE)
+        validate_fault(
+            v, node,
+            "binds HTTP clients, but the group has protocol: TCP; expected algorithm: ip_hash there");
     if (is_cookie && affinity->id == CONFIG_COOKIE_SIGNED && affinity->secret.len < 16)
         validate_fault(v, validate_at(node, validate_has(node, "secret") ? "secret" : "id"),
                        "signed cookies need a \"secret\" of at least 16 characters, the same on every node");
@@ -117,6 +123,6 @@ void validate_group(struct validator *v, struct config_target_group *group, cons
     check_targets(v, group, node);
     check_algorithm(v, group, node);
     check_health(v, &group->health_check, doc_get(node, "health_check"));
-    check_affinity(v, &group->affinity, doc_get(node, "affinity"));
+    check_affinity(v, group, doc_get(node, "affinity"));
     validate_group_tls(v, group, node);
 }

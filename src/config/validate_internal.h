@@ -19,6 +19,9 @@ struct validator {
 const struct doc_node *validate_at(const struct doc_node *map, const char *key);
 bool validate_has(const struct doc_node *map, const char *key);
 /* The index of a target group; false after reporting. */
+/* Reports a group that cannot serve a listener of that protocol. */
+void validate_group_protocol(struct validator *v, enum config_protocol listener, uint32_t group,
+                             const struct doc_node *node);
 bool validate_group_ref(struct validator *v, struct slice name, const struct doc_node *node, uint32_t *index);
 
 void validate_rules(struct validator *v, struct config_listener *listener, const struct doc_node *node);

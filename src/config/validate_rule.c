@@ -55,6 +55,7 @@ static void check_forward(struct validator *v, struct config_rule *rule, const s
         if (!forward->target_group_name.ptr ||
             !validate_group_ref(v, forward->target_group_name, name, &forward->target_group))
             continue;
+        validate_group_protocol(v, CONFIG_HTTP, forward->target_group, name);
         names_add(&names, forward->target_group_name, i, name);
     }
     if (weights == 0 && names.n == list->n && names.n > 0)

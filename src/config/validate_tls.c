@@ -58,7 +58,8 @@ void validate_listener_tls(struct validator *v, struct config_listener *listener
     listener->tls.place = place_of(v, tls ? tls : node);
     if (!is_tls && (tls || validate_has(node, "certificates")))
         validate_fault(v, tls ? tls : doc_get(node, "certificates"),
-                       "belongs to listeners with protocol: HTTPS, but this one has HTTP%s",
+                       "belongs to listeners with protocol: HTTPS, but this one has %s%s",
+                       listener->protocol == CONFIG_TCP ? "TCP" : "HTTP",
                        validate_has(node, "protocol") ? "" : " (the default)");
     if (is_tls && !validate_has(node, "certificates"))
         validate_fault(v, validate_at(node, "protocol"),
@@ -77,7 +78,8 @@ void validate_group_tls(struct validator *v, struct config_target_group *group, 
     bool is_tls = group->protocol == CONFIG_HTTPS;
     group->tls.place = place_of(v, tls ? tls : node);
     if (!is_tls && tls)
-        validate_fault(v, tls, "belongs to target groups with protocol: HTTPS, but this one has HTTP%s",
+        validate_fault(v, tls, "belongs to target groups with protocol: HTTPS, but this one has %s%s",
+                       group->protocol == CONFIG_TCP ? "TCP" : "HTTP",
                        validate_has(node, "protocol") ? "" : " (the default)");
     if (is_tls && group->tls.key_file.ptr && !group->tls.cert_file.ptr)
         validate_fault(v, doc_get(tls, "key_file"), "stands without cert_file");

@@ -27,9 +27,19 @@ static int remove_stale_unix(const struct net_addr *addr)
     return unlink(addr->un.sun_path) < 0 ? errno : 0;
 }
 
+enum { DEFER_ACCEPT_S = 1 };
+
+void listen_defer_accept(int fd, bool yes)
+{
+    int seconds = yes ? DEFER_ACCEPT_S : 0, domain = 0;
+    socklen_t len = sizeof(domain);
+    if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain != AF_UNIX)
+        setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds));
+}
+
 static int set_options(int fd, const struct net_addr *addr, const struct listen_options *options)
 {
-    static const int on = 1, off = 0, defer_s = 1;
+    static const int on = 1, off = 0;
     if (addr->sa.sa_family == AF_UNIX)
         return 0;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
@@ -38,8 +48,8 @@ static int set_options(int fd, const struct net_addr *addr, const struct listen_
         return errno;
     if (options->reuse_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
         return errno;
-    if (options->defer_accept && setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof(defer_s)) < 0)
-        return errno;
+    if (options->defer_accept)
+        listen_defer_accept(fd, true);
     if (addr->sa.sa_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0)
         return errno;
     return 0;

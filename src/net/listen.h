@@ -18,6 +18,8 @@ struct listen_options {
  * that accepted connections inherit them. A stale unix socket file that nobody listens on is replaced.
  * Threads: any. */
 int listen_open(const struct net_addr *addr, const struct listen_options *options, int *fd);
+/* Changes that option of an open socket; nothing for unix sockets. Threads: any. */
+void listen_defer_accept(int fd, bool yes);
 /* The file of a unix socket goes with it, unless another process has it now. */
 void listen_remove_file(const struct net_addr *addr);
 

@@ -90,8 +90,8 @@ void loop_stop(struct loop *loop);
 iso_err loop_arm(struct loop *loop, struct loop_io *io) ISO_MUST_USE;
 /* The same with other EPOLL* bits, for listeners (EPOLLIN level-triggered). */
 iso_err loop_arm_events(struct loop *loop, struct loop_io *io, uint32_t events) ISO_MUST_USE;
-/* Takes the descriptor out of epoll. Needed before closing one that another process has open too: the kernel's
- * registration lives as long as the socket does, and would swallow wake-ups meant for the other. */
+/* Takes the descriptor out of epoll. Needed before closing one that another process has open too: the
+ * kernel's registration lives as long as the socket does, and would swallow wake-ups meant for the other. */
 void loop_disarm(struct loop *loop, struct loop_io *io);
 /* Closes the descriptor, which also leaves epoll; io->fd becomes -1. */
 void loop_close(struct loop *loop, struct loop_io *io);

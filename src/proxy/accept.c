@@ -5,6 +5,7 @@
  * the snapshot that had it. */
 #include "proxy/client.h"
 #include "proxy/exchange.h"
+#include "proxy/relay.h"
 #include "proxy/worker.h"
 
 #include "core/clock.h"
@@ -29,7 +30,10 @@ static void accept_one(struct worker_listener *listener, int fd, const struct ne
     counter_add(&listener->counters->connections, 1);
     gauge_add(&listener->counters->active_connections, 1);
     listener->worker->n_clients++;
-    client_open(listener, fd, peer);
+    if (listener->current->config->protocol == CONFIG_TCP)
+        relay_open(listener, fd, peer);
+    else
+        client_open(listener, fd, peer);
 }
 
 /* Returns false when the queue is empty or accepting is not possible now. */
@@ -97,6 +101,7 @@ static void serve(struct worker *worker, const struct snap_listener *snap)
         listener->runtime = snap->runtime;
         listener->counters = &snap->runtime->workers[worker->index];
         list_init(&listener->clients);
+        list_init(&listener->relays);
         list_push_back(&worker->listeners, &listener->node);
         arm(listener);
     }
@@ -139,9 +144,14 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
     free(listener);
 }
 
+static bool is_empty(const struct worker_listener *listener)
+{
+    return list_is_empty(&listener->clients) && list_is_empty(&listener->relays);
+}
+
 static void release_when_empty(struct worker_listener *listener)
 {
-    if (!listener->holds || !list_is_empty(&listener->clients))
+    if (!listener->holds || !is_empty(listener))
         return;
     listener->deferred.release = release;
     loop_defer(&listener->worker->loop, &listener->deferred);
@@ -164,7 +174,7 @@ static void retire(struct worker_listener *listener)
     close_socket(listener);
     listener->holds = listener->current->snapshot;
     snapshot_ref(listener->holds);
-    if (list_is_empty(&listener->clients))
+    if (is_empty(listener))
         release_when_empty(listener);
     else
         end_clients(listener);

@@ -4,6 +4,8 @@
 
 #include "core/clock.h"
 
+#include <errno.h>
+
 static const struct {
     uint16_t status;
     const char *word, *text;
@@ -12,6 +14,13 @@ static const struct {
 #include "proxy/ends.def"
 #undef END
 };
+
+enum exchange_end exchange_end_of_connect(int err)
+{
+    return err == ECONNREFUSED || err == ENOENT ? END_CONNECT_REFUSED
+           : err == ETIMEDOUT                   ? END_CONNECT_TIMEOUT
+                                                : END_CONNECT_FAILED;
+}
 
 unsigned exchange_end_status(enum exchange_end end)
 {

@@ -4,6 +4,7 @@
  * deadline is told so with close frames; at the deadline what is left is cut and counted. Idle connections to
  * it end at once (worker.c). */
 #include "proxy/exchange.h"
+#include "proxy/relay.h"
 
 #include "core/clock.h"
 
@@ -102,6 +103,9 @@ void drain_begin(struct worker *worker)
     if (!worker->is_stopping)
         forgive(worker);
     add_all(worker, due_of_leaving_target, worker->loop.now_ns);
+    list_for_each (node, &worker->listeners) {
+        relay_drain(container_of(node, struct worker_listener, node));
+    }
 }
 
 static uint64_t due_of_tunnel(const struct exchange *x, uint64_t due_ns)

@@ -91,9 +91,7 @@ static struct exchange *make(struct client *client, const struct http_message *m
     list_init(&x->draining);
     loop_later_init(&x->resume, on_resume);
     transfer_init(&x->request, msg, msg->framing == HTTP_BODY_CHUNKED, true);
-    /* A listener that is leaving still begins exchanges under its last snapshot. */
-    if (x->snapshot->workers[worker->index].uses++ == 0 && x->snapshot != worker->snapshot)
-        snapshot_ref(x->snapshot);
+    worker_pin(worker, x->snapshot);
     gauge_add(&client->listener->counters->active_requests, 1);
     client->exchange = x;
     return x;
@@ -191,9 +189,7 @@ void exchange_release(struct exchange *x)
     buf_give(&worker->bufs, &x->head);
     loop_cancel_later(&x->resume);
     x->client->exchange = NULL;
-    uint32_t *uses = &x->snapshot->workers[worker->index].uses;
-    if (--*uses == 0 && x->snapshot != worker->snapshot)
-        snapshot_unref(x->snapshot);
+    worker_unpin(worker, x->snapshot);
     slab_give(&worker->exchanges, x);
 }
 

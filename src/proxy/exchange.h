@@ -135,6 +135,10 @@ void exchange_write_log(struct worker *worker, const struct snapshot_log *log,
 uint32_t select_target(struct exchange *x);
 /* The hash of what the group's hash_key names. */
 uint64_t select_hash(const struct snap_group *group, struct http_message *msg, const struct ip_addr *client);
+/* The same for whatever else is balanced: not one of tried[0..n_tried) while another is usable. */
+uint32_t select_from(struct snap_group *group, struct worker *worker, uint64_t hash, const uint16_t *tried,
+                     uint32_t n_tried);
+uint64_t select_hash_address(const struct ip_addr *ip);
 /* Why select_target() found none. */
 enum exchange_end select_why_none(const struct exchange *x);
 
@@ -187,6 +191,8 @@ void drain_begin(struct worker *worker);
 /* Every tunnel gets a deadline: the worker ends. */
 void drain_tunnels(struct worker *worker, uint64_t due_ns);
 
+/* What an errno value of connect() comes to. */
+enum exchange_end exchange_end_of_connect(int err);
 unsigned exchange_end_status(enum exchange_end end);
 const char *exchange_end_word(enum exchange_end end);
 const char *exchange_end_text(enum exchange_end end);

@@ -45,13 +45,6 @@ static void set_deadline(struct exchange *x, uint32_t ms)
     loop_timer_set(&x->worker->loop, &x->upstream->conn.timer, x->worker->loop.now_ns + ms * NS_PER_MS);
 }
 
-static enum exchange_end end_of_connect_error(int err)
-{
-    return err == ECONNREFUSED || err == ENOENT ? END_CONNECT_REFUSED
-           : err == ETIMEDOUT                   ? END_CONNECT_TIMEOUT
-                                                : END_CONNECT_FAILED;
-}
-
 /* Did we lack something, so that the error says nothing about the target? */
 static bool is_our_lack(int err)
 {
@@ -99,7 +92,7 @@ static bool finish_connecting(struct exchange *x, struct upstream *upstream, uin
         getsockopt(upstream->conn.io.fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err) {
         counter_add(&target_counters(x, upstream->backend)->connect_errors, 1);
         forward_note(x, PASSIVE_GATEWAY);
-        forward_attempt_failed(x, end_of_connect_error(err));
+        forward_attempt_failed(x, exchange_end_of_connect(err));
         return false;
     }
     if (upstream->conn.layer && !finish_handshake(x, upstream))
@@ -215,7 +208,7 @@ static enum open_result open_upstream(struct exchange *x)
         }
         x->attempts++;
         if (opened == POOL_OPEN_FAILED) {
-            enum exchange_end end = end_of_connect_error(errno);
+            enum exchange_end end = exchange_end_of_connect(errno);
             counter_add(&target_counters(x, backend)->connect_errors, 1);
             if (!is_our_lack(errno))
                 note(x, backend, PASSIVE_GATEWAY);

@@ -77,37 +77,43 @@ static void refresh(const struct snap_group *group, struct snap_group_worker *mi
     mine->epoch_seen = epoch;
 }
 
-/* What is eligible without what this exchange has tried; when that is nothing, trying one again beats
- * failing. */
-static const uint64_t *without_tried(const struct exchange *x, struct snap_group_worker *mine)
+/* What is eligible without what was tried; when that is nothing, trying one again beats failing. */
+static const uint64_t *without_tried(const struct snap_group *group, struct snap_group_worker *mine,
+                                     const uint16_t *tried, uint32_t n_tried)
 {
-    uint32_t words = (x->group->n_targets + 63) / 64;
+    uint32_t words = (group->n_targets + 63) / 64;
     uint64_t any = 0;
     memcpy(mine->attempt, mine->eligible, words * sizeof(*mine->attempt));
-    for (uint32_t i = 0; i < x->n_tried; i++)
-        mine->attempt[x->tried[i] / 64] &= ~(1ull << x->tried[i] % 64);
+    for (uint32_t i = 0; i < n_tried; i++)
+        mine->attempt[tried[i] / 64] &= ~(1ull << tried[i] % 64);
     for (uint32_t i = 0; i < words; i++)
         any |= mine->attempt[i];
     return any ? mine->attempt : mine->eligible;
 }
 
-uint32_t select_target(struct exchange *x)
+uint32_t select_from(struct snap_group *group, struct worker *worker, uint64_t hash, const uint16_t *tried,
+                     uint32_t n_tried)
 {
-    struct snap_group *group = x->group;
-    struct snap_group_worker *mine = &group->workers[x->worker->index];
+    struct snap_group_worker *mine = &group->workers[worker->index];
     uint32_t epoch = atomic_load_explicit(&group->runtime->epoch, memory_order_acquire);
-    uint64_t now_ns = x->worker->loop.now_ns;
+    uint64_t now_ns = worker->loop.now_ns;
     if (iso_unlikely(epoch != mine->epoch_seen))
         refresh(group, mine, epoch, now_ns);
     else if (iso_unlikely(mine->ramp_due_ns && now_ns >= mine->ramp_due_ns))
         refresh_ramp(group, mine, now_ns);
     if (iso_unlikely(mine->n_usable == 0))
         return BALANCE_NONE;
-    struct balance_pick how = {.hash = x->hash,
-                               .eligible = x->n_tried ? without_tried(x, mine) : mine->eligible,
+    struct balance_pick how = {.hash = hash,
+                               .eligible =
+                                   n_tried ? without_tried(group, mine, tried, n_tried) : mine->eligible,
                                .ramp = mine->ramp_due_ns ? mine->ramp : NULL,
-                               .rng = &x->worker->rng};
+                               .rng = &worker->rng};
     return group->method->pick(&group->pool, group->table, mine->state, &how);
+}
+
+uint32_t select_target(struct exchange *x)
+{
+    return select_from(x->group, x->worker, x->hash, x->tried, x->n_tried);
 }
 
 enum exchange_end select_why_none(const struct exchange *x)
@@ -115,7 +121,7 @@ enum exchange_end select_why_none(const struct exchange *x)
     return x->group->workers[x->worker->index].n_weightless ? END_ALL_WEIGHTS_ZERO : END_NO_TARGET;
 }
 
-static uint64_t hash_address(const struct ip_addr *ip)
+uint64_t select_hash_address(const struct ip_addr *ip)
 {
     /* An IPv6 client owns its whole /64 and may use any address of it for the next connection. */
     return iso_hash64(slice_of((const char *)ip->bytes, ip->family == 6 ? 8 : 4), ip->family);
@@ -146,5 +152,5 @@ uint64_t select_hash(const struct snap_group *group, struct http_message *msg, c
             return iso_hash64(value, 0);
         break;
     }
-    return hash_address(client); /* also for requests that lack the key: they spread and stay put */
+    return select_hash_address(client); /* also for requests that lack the key: they spread and stay put */
 }

@@ -86,8 +86,8 @@ static iso_err build_listener(struct snapshot *snapshot, struct registry *regist
     endpoint_addr(&config->endpoint, &addr);
     listener->snapshot = snapshot;
     listener->config = config;
-    listener->runtime =
-        registry_listener(registry, config->name, config->endpoint.text, &addr, snapshot->version, &why);
+    listener->runtime = registry_listener(registry, config->name, config->endpoint.text, &addr,
+                                          snapshot->version, config->protocol != CONFIG_TCP, &why);
     if (!listener->runtime) {
         diag_add(diag, DIAG_ERROR, "", 0, 0, "", "listener %.*s: cannot listen on %.*s: %s",
                  SLICE_ARG(config->name), SLICE_ARG(config->endpoint.text), strerror(why));

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "proxy/client.h"
 #include "proxy/exchange.h"
+#include "proxy/relay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,7 @@ static void cut_everything(struct loop *loop, struct loop_timer *timer)
             else
                 client_close(client);
         }
+        relay_cut_all(listener);
     }
     loop_stop(loop);
 }
@@ -173,6 +175,7 @@ static void wind_up(struct worker *worker)
     pool_fini(&worker->pool);
     slab_fini(&worker->clients);
     slab_fini(&worker->exchanges);
+    slab_fini(&worker->relays);
     buf_pool_fini(&worker->bufs);
     route_scratch_free(worker->route_scratch);
     free(worker->rbuf);
@@ -206,6 +209,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->bufs.denied_counter = &worker->counters.buffers_denied;
     slab_init(&worker->clients, sizeof(struct client));
     slab_init(&worker->exchanges, sizeof(struct exchange));
+    relay_init(worker);
     worker->tls = tls_thread_new(&worker->loop, &worker->bufs);
     pool_init(&worker->pool, &worker->loop, &worker->bufs, worker->tls, index);
     uint64_t seed = clock_wall_ns() + index;

@@ -35,8 +35,9 @@ struct worker_listener {
     struct snapshot *holds; /* set once it left the configuration: keeps `current` for its last connections */
     struct listener_counters *counters; /* the runtime's, this worker's */
     struct h1_limits limits;
-    struct list clients;
-    struct list node; /* in worker->listeners */
+    struct list clients; /* of struct client */
+    struct list relays;  /* of struct relay: a TCP listener's connections */
+    struct list node;    /* in worker->listeners */
     struct loop_deferred deferred;
 };
 
@@ -52,7 +53,7 @@ struct worker {
     struct snapshot *snapshot; /* the one in force */
     struct list listeners;     /* of struct worker_listener */
     struct buf_pool bufs;
-    struct slab clients, exchanges;
+    struct slab clients, exchanges, relays;
     struct pool pool;
     struct tls_thread *tls; /* owns */
     struct rng rng;
@@ -88,6 +89,20 @@ struct worker {
     _Atomic bool stop_queued;
 };
 
+/* Keeps a snapshot for as long as something that began under it lasts; counted by this worker alone. A
+ * listener that is leaving still begins things under its last snapshot. Threads: the worker. */
+static inline void worker_pin(struct worker *worker, struct snapshot *snapshot)
+{
+    if (snapshot->workers[worker->index].uses++ == 0 && snapshot != worker->snapshot)
+        snapshot_ref(snapshot);
+}
+
+static inline void worker_unpin(struct worker *worker, struct snapshot *snapshot)
+{
+    if (--snapshot->workers[worker->index].uses == 0 && snapshot != worker->snapshot)
+        snapshot_unref(snapshot);
+}
+
 /* Makes the worker and starts its thread, which serves nothing until a snapshot is published. Threads:
  * control. */
 iso_err worker_start(struct worker **out, uint32_t index) ISO_MUST_USE;
@@ -98,8 +113,9 @@ void worker_publish(struct worker *worker, struct snapshot *snapshot);
 /* The version that this worker serves. Threads: any. */
 uint64_t worker_version(const struct worker *worker);
 
-/* From now on every answer ends its connection (Connection: close), so that clients go elsewhere without being cut
- * (E3); with `stop_accepting` no new ones are taken either. Returns at once. Threads: control, once. */
+/* From now on every answer ends its connection (Connection: close), so that clients go elsewhere without
+ * being cut (E3); with `stop_accepting` no new ones are taken either. Returns at once. Threads: control,
+ * once. */
 void worker_wind_down(struct worker *worker, bool stop_accepting);
 /* Asks the worker to end: no new connections, idle ones close, exchanges have `within_ms` to finish, the rest
  * is cut. Returns at once. Threads: control. */

@@ -87,11 +87,12 @@ void registry_free(struct registry *registry);
 struct backend *registry_backend(struct registry *registry, struct slice group, struct slice name,
                                  const struct net_addr *addr, struct group_runtime *runtime);
 struct group_runtime *registry_group(struct registry *registry, struct slice name);
-/* For the snapshot `version`, which is to follow version - 1. Binds the sockets when the listener is new;
- * NULL and `*why` (errno) when that fails. */
+/* For the snapshot `version`, which is to follow version - 1. With `client_first` connections are taken when
+ * the client has sent something. Binds the sockets when the listener is new; NULL and `*why` (errno) when
+ * that fails. */
 struct listener_runtime *registry_listener(struct registry *registry, struct slice name,
                                            struct slice endpoint, const struct net_addr *addr,
-                                           uint64_t version, int *why);
+                                           uint64_t version, bool client_first, int *why);
 void registry_backend_unref(struct registry *registry, struct backend **backend);
 void registry_group_unref(struct registry *registry, struct group_runtime **group);
 void registry_listener_unref(struct registry *registry, struct listener_runtime **listener);

@@ -144,9 +144,9 @@ static void close_sockets(struct listener_runtime *listener)
 
 /* One socket per worker (SO_REUSEPORT), so that workers share no accept queue; a unix socket cannot be bound
  * twice, there all workers accept from one. */
-static int bind_sockets(struct listener_runtime *listener)
+static int bind_sockets(struct listener_runtime *listener, bool client_first)
 {
-    struct listen_options options = {.reuse_port = true, .defer_accept = true, .backlog = 4096};
+    struct listen_options options = {.reuse_port = true, .defer_accept = client_first, .backlog = 4096};
     bool is_unix = listener->addr.sa.sa_family == AF_UNIX;
     for (uint32_t w = 0; w < listener->n_workers; w++) {
         int err = 0;
@@ -179,13 +179,15 @@ static int check_address_free(const struct net_addr *addr)
 
 struct listener_runtime *registry_listener(struct registry *registry, struct slice name,
                                            struct slice endpoint, const struct net_addr *addr,
-                                           uint64_t version, int *why)
+                                           uint64_t version, bool client_first, int *why)
 {
     struct list *slot = slot_of(registry->listeners, endpoint, SLICE(""));
     list_for_each (node, slot) {
         struct listener_runtime *listener = container_of(node, struct listener_runtime, node);
         /* One that the snapshot in force does not name is closing, though an old connection may keep it. */
         if (listener->last_version + 1 >= version && slice_eq(slice_str(listener->endpoint), endpoint)) {
+            for (uint32_t w = 0; w < listener->n_workers; w++)
+                listen_defer_accept(listener->fds[w], client_first);
             listener->refs++;
             return listener;
         }
@@ -205,7 +207,7 @@ struct listener_runtime *registry_listener(struct registry *registry, struct sli
 
     int err = check_address_free(&listener->addr);
     if (!err)
-        err = bind_sockets(listener);
+        err = bind_sockets(listener, client_first);
     if (err) {
         *why = err;
         registry_listener_unref(registry, &listener);

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/relay.h"
+
+#include "core/clock.h"
+#include "proxy/exchange.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+enum { READS_PER_TURN = 16 };
+
+struct relay {
+    struct conn client;
+    struct worker_listener *listener;
+    struct snapshot *snapshot; /* pinned */
+    struct snap_group *group;  /* borrows from the snapshot */
+    struct backend *backend;   /* counted in flight; NULL between attempts */
+    struct upstream *upstream; /* lent; NULL between attempts */
+    struct loop_later resume;
+    struct list node; /* in listener->relays */
+    struct loop_deferred deferred;
+    uint64_t begun_ns, begun_wall_ns;
+    uint64_t active_ns;    /* the last byte passed */
+    uint64_t drain_due_ns; /* 0: its target is not leaving */
+    uint64_t received_bytes, sent_bytes;
+    uint64_t hash;
+    struct ip_addr peer;
+    uint16_t peer_port;
+    uint16_t tried[EXCHANGE_TRIED_MAX];
+    uint8_t n_tried, attempts;
+};
+
+static struct worker *worker_of(const struct relay *relay)
+{
+    return relay->listener->worker;
+}
+
+static struct target_counters *target_counters(const struct relay *relay)
+{
+    return &relay->upstream->backend->workers[worker_of(relay)->index].counters;
+}
+
+static void log_end(struct relay *relay, enum exchange_end end)
+{
+    const struct worker *worker = worker_of(relay);
+    const struct config_target_group *group = relay->group->config;
+    struct accesslog_entry entry = {
+        .wall_ns = relay->begun_wall_ns,
+        .duration_us = (worker->loop.now_ns - relay->begun_ns) / NS_PER_US,
+        .client = relay->peer,
+        .peer = relay->peer,
+        .peer_port = relay->peer_port,
+        .listener = relay->listener->current->config->name,
+        .group = group->name,
+        .target = relay->n_tried ? group->targets[relay->tried[relay->n_tried - 1]].endpoint.text
+                                 : (struct slice){0},
+        .protocol = "TCP",
+        .received_bytes = relay->received_bytes,
+        .sent_bytes = relay->sent_bytes,
+        .attempts = relay->attempts,
+        .reason = exchange_end_word(end),
+    };
+    exchange_write_log(worker_of(relay), relay->snapshot->log, &entry);
+}
+
+static void release(struct loop *loop, struct loop_deferred *deferred)
+{
+    struct relay *relay = container_of(deferred, struct relay, deferred);
+    slab_give(&worker_of(relay)->relays, relay);
+}
+
+static void drop_upstream(struct relay *relay)
+{
+    if (relay->backend)
+        atomic_fetch_sub_explicit(&relay->backend->in_flight, 1, memory_order_relaxed);
+    relay->backend = NULL;
+    if (relay->upstream)
+        pool_close(&worker_of(relay)->pool, &relay->upstream);
+}
+
+static void end_relay(struct relay *relay, enum exchange_end end)
+{
+    struct worker *worker = worker_of(relay);
+    struct worker_listener *listener = relay->listener;
+    drop_upstream(relay);
+    if (relay->snapshot->log)
+        log_end(relay, end);
+    conn_close(&relay->client, &worker->loop, &worker->bufs);
+    loop_cancel_later(&relay->resume);
+    list_remove(&relay->node);
+    worker_unpin(worker, relay->snapshot);
+    relay->deferred.release = release;
+    loop_defer(&worker->loop, &relay->deferred);
+    accept_client_gone(listener);
+}
+
+/* Moves what can be moved one way. False: the relay has ended. */
+static bool move(struct relay *relay, struct conn *from, struct conn *to, counter *received, counter *sent,
+                 uint64_t *bytes)
+{
+    struct worker *worker = worker_of(relay);
+    for (int reads = 0; from->can_read && !to->out && !to->is_connecting; reads++) {
+        size_t n = 0;
+        if (reads == READS_PER_TURN) {
+            loop_later(&worker->loop, &relay->resume);
+            return true;
+        }
+        enum conn_result result = conn_read(from, worker->rbuf, WORKER_READ_BYTES, &n);
+        if (result == CONN_BLOCKED)
+            return true;
+        if (result == CONN_EOF) {
+            conn_shut(to);
+            return true;
+        }
+        if (result == CONN_OK)
+            result = conn_write(to, &worker->bufs, &(struct iovec){worker->rbuf, n}, 1);
+        if (result == CONN_FAILED) {
+            end_relay(relay, END_TUNNEL);
+            return false;
+        }
+        counter_add(received, n);
+        counter_add(sent, n);
+        *bytes += n;
+        relay->active_ns = worker->loop.now_ns;
+    }
+    return true;
+}
+
+static void pump(struct relay *relay)
+{
+    struct conn *client = &relay->client;
+    if (!relay->upstream || relay->upstream->conn.is_connecting)
+        return;
+    struct conn *upstream = &relay->upstream->conn;
+    struct target_counters *target = target_counters(relay);
+    struct listener_counters *listener = relay->listener->counters;
+    if (!move(relay, client, upstream, &listener->received_bytes, &target->sent_bytes,
+              &relay->received_bytes) ||
+        !move(relay, upstream, client, &target->received_bytes, &listener->sent_bytes, &relay->sent_bytes))
+        return;
+    if (client->saw_eof && upstream->saw_eof && !client->out && !upstream->out)
+        end_relay(relay, END_NORMAL);
+}
+
+static void on_resume(struct loop *loop, struct loop_later *later)
+{
+    pump(container_of(later, struct relay, resume));
+}
+
+static void set_deadline(struct relay *relay)
+{
+    uint64_t due_ns = relay->active_ns + relay->listener->current->config->timeouts.tunnel_ms * NS_PER_MS;
+    if (relay->drain_due_ns && relay->drain_due_ns < due_ns)
+        due_ns = relay->drain_due_ns;
+    loop_timer_set(&worker_of(relay)->loop, &relay->client.timer, due_ns);
+}
+
+static void client_due(struct loop *loop, struct loop_timer *timer)
+{
+    struct relay *relay = container_of(timer, struct relay, client.timer);
+    uint64_t idle_ms = (loop->now_ns - relay->active_ns) / NS_PER_MS;
+    if (relay->drain_due_ns && loop->now_ns >= relay->drain_due_ns) {
+        counter_add(&relay->group->runtime->workers[worker_of(relay)->index].drain_cut, 1);
+        end_relay(relay, END_DRAINED);
+    } else if (idle_ms >= relay->listener->current->config->timeouts.tunnel_ms) {
+        end_relay(relay, END_TUNNEL_IDLE);
+    } else {
+        set_deadline(relay);
+    }
+}
+
+static void client_ready(struct loop *loop, struct loop_io *io, uint32_t events)
+{
+    struct relay *relay = container_of(io, struct relay, client.io);
+    conn_note_events(&relay->client, events);
+    if (events & EPOLLERR || conn_flush(&relay->client, &worker_of(relay)->bufs) == CONN_FAILED) {
+        end_relay(relay, END_CLIENT_ABORT);
+        return;
+    }
+    pump(relay);
+}
+
+static void connect_next(struct relay *relay, enum exchange_end last);
+
+static void upstream_due(struct loop *loop, struct loop_timer *timer)
+{
+    struct upstream *upstream = container_of(timer, struct upstream, conn.timer);
+    struct relay *relay = upstream->owner;
+    if (!upstream->conn.is_connecting)
+        return;
+    counter_add(&target_counters(relay)->connect_timeouts, 1);
+    connect_next(relay, END_CONNECT_TIMEOUT);
+}
+
+static void upstream_ready(struct loop *loop, struct loop_io *io, uint32_t events)
+{
+    struct upstream *upstream = container_of(io, struct upstream, conn.io);
+    struct relay *relay = upstream->owner;
+    conn_note_events(&upstream->conn, events);
+    if (upstream->conn.is_connecting) {
+        int err = 0;
+        socklen_t len = sizeof(err);
+        if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+            return;
+        if (events & (EPOLLERR | EPOLLHUP) &&
+            getsockopt(upstream->conn.io.fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err) {
+            counter_add(&target_counters(relay)->connect_errors, 1);
+            connect_next(relay, exchange_end_of_connect(err));
+            return;
+        }
+        upstream->conn.is_connecting = false;
+        loop_timer_clear(&upstream->conn.timer);
+    }
+    if (conn_flush(&upstream->conn, &worker_of(relay)->bufs) == CONN_FAILED) {
+        end_relay(relay, END_UPSTREAM_RESET);
+        return;
+    }
+    pump(relay);
+}
+
+/* The next attempt; `last` is how the one before ended. Nothing of the client's bytes was read before a
+ * target has accepted, so trying another is always safe. */
+static void connect_next(struct relay *relay, enum exchange_end last)
+{
+    struct worker *worker = worker_of(relay);
+    struct snap_group *group = relay->group;
+    drop_upstream(relay);
+    while (relay->attempts < group->config->retry.attempts && relay->n_tried < EXCHANGE_TRIED_MAX) {
+        uint32_t target = select_from(group, worker, relay->hash, relay->tried, relay->n_tried);
+        if (target == BALANCE_NONE) {
+            counter_add(&group->runtime->workers[worker->index].no_target, 1);
+            end_relay(relay, END_NO_TARGET);
+            return;
+        }
+        struct backend *backend = group->targets[target];
+        relay->tried[relay->n_tried++] = (uint16_t)target;
+        relay->attempts++;
+        switch (
+            pool_open(&worker->pool, backend, NULL, group->config->limits.connections, &relay->upstream)) {
+        case POOL_OPEN_FULL:
+            last = END_TARGETS_FULL;
+            continue;
+        case POOL_OPEN_FAILED:
+            counter_add(&backend->workers[worker->index].counters.connect_errors, 1);
+            last = exchange_end_of_connect(errno);
+            continue;
+        case POOL_OPEN_STARTED:
+            break;
+        }
+        atomic_fetch_add_explicit(&backend->in_flight, 1, memory_order_relaxed);
+        relay->backend = backend;
+        relay->upstream->owner = relay;
+        relay->upstream->conn.io.on_ready = upstream_ready;
+        relay->upstream->conn.timer.on_due = upstream_due;
+        if (relay->upstream->conn.is_connecting)
+            loop_timer_set(&worker->loop, &relay->upstream->conn.timer,
+                           worker->loop.now_ns + group->config->timeouts.connect_ms * NS_PER_MS);
+        else
+            loop_later(&worker->loop, &relay->resume);
+        return;
+    }
+    end_relay(relay, last);
+}
+
+void relay_init(struct worker *worker)
+{
+    slab_init(&worker->relays, sizeof(struct relay));
+}
+
+void relay_open(struct worker_listener *listener, int fd, const struct net_addr *peer)
+{
+    struct worker *worker = listener->worker;
+    struct relay *relay = slab_try_take(&worker->relays);
+    if (!relay) {
+        loop_close(&worker->loop, &(struct loop_io){.fd = fd});
+        accept_client_gone(listener);
+        return;
+    }
+    struct snapshot *snapshot = listener->current->snapshot;
+    *relay = (struct relay){.listener = listener,
+                            .snapshot = snapshot,
+                            .group = &snapshot->groups[listener->current->config->default_target_group],
+                            .begun_ns = worker->loop.now_ns,
+                            .begun_wall_ns = worker->loop.wall_ns,
+                            .active_ns = worker->loop.now_ns,
+                            .peer = net_addr_to_ip(peer),
+                            .peer_port = net_addr_port(peer)};
+    conn_init(&relay->client, fd, client_ready, client_due);
+    loop_later_init(&relay->resume, on_resume);
+    list_push_back(&listener->relays, &relay->node);
+    worker_pin(worker, snapshot);
+    relay->hash = select_hash_address(&relay->peer);
+    if (loop_arm(&worker->loop, &relay->client.io)) {
+        end_relay(relay, END_NO_MEMORY);
+        return;
+    }
+    set_deadline(relay);
+    connect_next(relay, END_CONNECT_FAILED);
+}
+
+void relay_cut_all(struct worker_listener *listener)
+{
+    list_for_each_safe (node, after, &listener->relays) {
+        end_relay(container_of(node, struct relay, node), END_SHUTDOWN);
+    }
+}
+
+void relay_drain(struct worker_listener *listener)
+{
+    const struct worker *worker = listener->worker;
+    list_for_each (node, &listener->relays) {
+        struct relay *relay = container_of(node, struct relay, node);
+        if (!relay->backend || snapshot_serves_backend(worker->snapshot, relay->backend)) {
+            relay->drain_due_ns = 0;
+            continue;
+        }
+        if (relay->drain_due_ns)
+            continue;
+        relay->drain_due_ns = worker->loop.now_ns + relay->group->config->deregistration_delay_ms * NS_PER_MS;
+        set_deadline(relay);
+    }
+}
