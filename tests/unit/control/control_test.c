@@ -20,7 +20,7 @@ struct running {
     struct control *control;
     pthread_t thread;
     uint16_t port;
-    _Atomic unsigned reloads, shutdowns, reopens;
+    _Atomic unsigned reloads, shutdowns, reopens, upgrades;
 };
 
 static void on_reload(void *owner)
@@ -33,6 +33,11 @@ static void on_shutdown(void *owner)
     struct running *r = owner;
     atomic_fetch_add(&r->shutdowns, 1);
     r->f->view.is_shutting_down = true;
+}
+
+static void on_upgrade(void *owner)
+{
+    atomic_fetch_add(&((struct running *)owner)->upgrades, 1);
 }
 
 static void on_reopen(void *owner)
@@ -65,7 +70,7 @@ static int start(void **state)
     struct running *r = calloc(1, sizeof(*r));
     struct iso_diag diag;
     r->f = fixture_new();
-    struct control_callbacks callbacks = {r, on_reload, on_shutdown, on_reopen};
+    struct control_callbacks callbacks = {r, on_reload, on_shutdown, on_upgrade, on_reopen};
     struct config_endpoint endpoint = endpoint_of("127.0.0.1:0", 0);
     diag_init(&diag);
     assert_int_equal(control_open(&callbacks, &r->f->view, &r->control), ISO_OK);
@@ -310,6 +315,9 @@ static void signals_become_calls_on_the_control_thread(void **state)
     kill(getpid(), SIGUSR1);
     while (!atomic_load(&r->reopens))
         usleep(1000);
+    kill(getpid(), SIGUSR2);
+    while (!atomic_load(&r->upgrades))
+        usleep(1000);
     kill(getpid(), SIGINT);
     while (!atomic_load(&r->shutdowns))
         usleep(1000);
@@ -320,7 +328,7 @@ static void signals_become_calls_on_the_control_thread(void **state)
 static void another_endpoint_takes_over_only_when_it_could_be_bound(void **state)
 {
     struct fixture *f = fixture_new();
-    struct control_callbacks callbacks = {NULL, on_reload, on_shutdown, on_reopen};
+    struct control_callbacks callbacks = {NULL, on_reload, on_shutdown, on_upgrade, on_reopen};
     struct control *control, *other;
     struct iso_diag diag;
     char first[64], taken[64];
