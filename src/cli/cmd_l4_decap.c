@@ -6,6 +6,7 @@
 #include "config/load.h"
 
 #include "l4/decap.h"
+#include "l4/vips.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -31,15 +32,22 @@ static bool read_mode(const char *text, enum l4_mode *mode)
 
 int cmd_l4_decap(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"interface", required_argument, NULL, 'i'}, {"vip", required_argument, NULL, 'v'},
-        {"gue-port", required_argument, NULL, 'g'},  {"mode", required_argument, NULL, 'm'},
-        {"pin", required_argument, NULL, 'p'},       {0}};
+    static const struct option options[] = {{"interface", required_argument, NULL, 'i'},
+                                            {"vip", required_argument, NULL, 'v'},
+                                            {"gue-port", required_argument, NULL, 'g'},
+                                            {"mode", required_argument, NULL, 'm'},
+                                            {"pin", required_argument, NULL, 'p'},
+                                            {"config", required_argument, NULL, 'c'},
+                                            {0}};
     struct slice interfaces[MANY];
     struct ip_addr vips[MANY];
     struct l4_decap decap = {
         .interfaces = interfaces, .vips = vips, .pin = SLICE("/sys/fs/bpf/isobar-decap")};
     struct iso_diag diag;
+    const char *file = NULL;
+    struct config *config = NULL;
+    struct arena arena;
+    struct l4_spec spec;
     uint64_t port;
     int option;
     bool right = true;
@@ -65,6 +73,9 @@ int cmd_l4_decap(int argc, char **argv)
         case 'p':
             decap.pin = slice_str(optarg);
             break;
+        case 'c':
+            file = optarg;
+            break;
         default:
             right = false;
         }
@@ -73,8 +84,19 @@ int cmd_l4_decap(int argc, char **argv)
         return 2;
     }
     diag_init(&diag);
-    iso_err err = l4_decap_attach(&decap, &diag);
+    arena_init(&arena);
+    iso_err err = file ? config_load_file(file, &config, &diag) : ISO_OK;
+    if (!err && file)
+        err = l4_spec_from_config(config, &arena, &spec, &diag);
+    if (!err && file) {
+        decap.hops = spec.reals;
+        decap.n_hops = spec.n_reals;
+    }
+    if (!err)
+        err = l4_decap_attach(&decap, &diag);
     cmd_l4_print_faults(&diag);
+    config_free(config);
+    arena_fini(&arena);
     diag_fini(&diag);
     return err ? 1 : 0;
 }

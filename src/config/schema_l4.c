@@ -14,7 +14,8 @@ static const struct schema_key node_keys[] = {
     {KEY("ip", type_address, "where the tunnel ends"), .offset = FIELD(ip, struct ip_addr), .required = true},
     NUMBER("weight", weight, 0, BALANCE_WEIGHT_MAX, "100", "its share; 0: takes no new flows"),
     CHOICE("state", state, node_states, "up", "whether it takes traffic"),
-    NUMBER("server_id", server_id, 0, 0xffffffff, "0", "what names it in QUIC connection ids; 0: nothing"),
+    NUMBER("server_id", server_id, 0, 0xffffffff, "0",
+           "what names it in QUIC connection ids, and up to 65535 to nodes that hand packets on; 0: nothing"),
     END};
 const struct schema_section schema_node = {
     .keys = node_keys,

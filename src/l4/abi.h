@@ -13,7 +13,7 @@
 #include <linux/types.h>
 
 enum {
-    L4_ABI = 1,
+    L4_ABI = 2,
     L4_VIPS = 1024, /* VIP ids */
     /* Of the open-addressing table of one bank; a power of two. Full (each VIP also has an address entry) it
      * is one eighth used, so that eight probes practically always suffice. */
@@ -80,7 +80,18 @@ struct l4_real {
     __u32 addr[4];  /* network order; IPv4: the first */
     __u32 addr_sum; /* IPv4: 16-bit halves added up, for the outer checksum */
     __u32 flags;
-    __u32 pad[2];
+    __u32 number; /* what the nodes know it by, 1 to 65535; 0: nothing */
+    __u32 pad;
+};
+
+/* Picks are a real id, and above these bits perhaps a second one: where the first should hand a packet of a
+ * TCP connection that it does not know. On the wire that one's number stands in the outer IPv4 id or IPv6
+ * flow label. */
+enum { L4_HINT_SHIFT = 16, L4_PICK_REAL = 0xffff };
+
+struct l4_hop {
+    __u32 addr[4];
+    __u32 family;
 };
 
 struct l4_move {

@@ -41,6 +41,18 @@ static struct decap_bpf *load(const struct l4_decap *decap, struct iso_diag *dia
             return NULL;
         }
     }
+    for (uint32_t i = 0; i < decap->n_hops; i++) {
+        const struct l4_spec_real *real = &decap->hops[i];
+        struct l4_hop hop = {.family = real->ip.family == 6 ? L4_V6 : L4_V4};
+        memcpy(hop.addr, real->ip.bytes, real->ip.family == 6 ? 16 : 4);
+        if (real->server_ids[0] && real->server_ids[0] <= 0xffff &&
+            bpf_map__update_elem(skel->maps.l4_hops, &real->server_ids[0], sizeof(uint32_t), &hop,
+                                 sizeof(hop), BPF_ANY)) {
+            (void)!l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot enter a node", "/nodes");
+            decap_bpf__destroy(skel);
+            return NULL;
+        }
+    }
     return skel;
 }
 

@@ -17,7 +17,9 @@ struct l4_decap {
     uint32_t n_vips;
     struct slice pin;
     enum l4_mode mode;
-    uint16_t gue_port; /* 0: no GUE */
+    uint16_t gue_port;               /* 0: no GUE */
+    const struct l4_spec_real *hops; /* nodes that packets may be handed on to, by server_ids[0]; borrowed */
+    uint32_t n_hops;
 };
 
 /* Attaches, or replaces program and VIPs of what is attached. Remove with l4_loader_detach(pin). */

@@ -12,10 +12,11 @@
 struct l4_spec_real {
     struct slice name; /* the Maglev name; unique */
     struct ip_addr ip;
-    uint32_t weight;        /* 0: no new flows, its old ones stay while slots remember it */
-    bool usable;            /* false: failed; its flows go elsewhere at once */
-    bool gue;               /* reached by GUE instead of IP-in-IP */
-    uint32_t server_ids[2]; /* in QUIC connection ids; 0: none */
+    uint32_t weight; /* 0: no new flows, its old ones stay while slots remember it */
+    bool usable;     /* false: failed; its flows go elsewhere at once */
+    bool gue;        /* reached by GUE instead of IP-in-IP */
+    uint32_t
+        server_ids[2]; /* in QUIC connection ids; 0: none. The first, up to 65535, also names a second hop */
 };
 
 struct l4_spec_set {

@@ -211,9 +211,14 @@ static iso_err assign_reals(struct publication *pub)
 /* Before the new tables are in force: they name only reals that can be used. */
 static void admit_reals(struct publication *pub)
 {
+    struct l4_real *reals = pub->tables->view.reals;
+    for (uint32_t i = 0; i < pub->spec->n_reals; i++) {
+        uint32_t number = pub->spec->reals[i].server_ids[0];
+        reals[pub->real_ids[i]].number = number <= 0xffff ? number : 0;
+    }
     for (uint32_t id = 1; id < L4_REALS; id++)
         if (pub->usable[id])
-            pub->tables->view.reals[id].flags |= L4_REAL_USABLE;
+            reals[id].flags |= L4_REAL_USABLE;
 }
 
 /* After it: whatever the new spec calls failed or does not know any more. */

@@ -8,6 +8,7 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/tcp.h>
 #include <linux/udp.h>
 
 const volatile __u32 l4_gue_port = 0; /* network order; 0: no GUE */
@@ -20,7 +21,15 @@ struct {
     __type(value, __u32);
 } l4_local SEC(".maps");
 
-enum { ECN = 3, ECN_CE = 3 };
+/* The other nodes by number, for second chances. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, L4_REALS);
+    __type(key, __u32);
+    __type(value, struct l4_hop);
+} l4_hops SEC(".maps");
+
+enum { ECN = 3, ECN_CE = 3, TCP_SYN = 2 };
 
 /* Bytes of the tunnel header at `ip`; 0: no tunnel. `*ecn` is the outer mark. */
 L4_INLINE __u32 tunnel_bytes(void *ip, void *end, __u16 type, __u8 *ecn, int *broken)
@@ -52,6 +61,88 @@ L4_INLINE __u32 tunnel_bytes(void *ip, void *end, __u16 type, __u8 *ecn, int *br
     if (!l4_gue_port || protocol != IPPROTO_UDP || (void *)(udp + 1) > end || udp->dest != l4_gue_port)
         return 0;
     return header + sizeof(*udp);
+}
+
+/* The number of a second hop in the outer header; 0: none. */
+L4_INLINE __u32 hint_of(void *ip, void *end, __u16 type)
+{
+    if (type == bpf_htons(ETH_P_IP)) {
+        struct iphdr *outer = ip;
+        return (void *)(outer + 1) > end ? 0 : bpf_ntohs(outer->id);
+    }
+    return ip + sizeof(struct ipv6hdr) > end ? 0 : bpf_ntohl(*(__u32 *)ip) & 0xffff;
+}
+
+/* Whether this machine has the connection of a TCP packet in the middle of one. Anything else counts as
+ * known, and so does the end of a handshake that was begun here with a SYN cookie. */
+L4_INLINE int is_known(struct xdp_md *ctx, void *ip, void *end, int v6)
+{
+    struct bpf_sock_tuple tuple = {};
+    struct tcphdr *tcp;
+    __u32 bytes, header;
+    if (v6) {
+        struct ipv6hdr *inner = ip;
+        tcp = (void *)(inner + 1);
+        if ((void *)(tcp + 1) > end || inner->nexthdr != IPPROTO_TCP)
+            return 1;
+        __builtin_memcpy(tuple.ipv6.saddr, &inner->saddr, 16);
+        __builtin_memcpy(tuple.ipv6.daddr, &inner->daddr, 16);
+        tuple.ipv6.sport = tcp->source;
+        tuple.ipv6.dport = tcp->dest;
+        bytes = sizeof(tuple.ipv6);
+        header = sizeof(*inner);
+    } else {
+        struct iphdr *inner = ip;
+        tcp = (void *)(inner + 1);
+        if ((void *)(tcp + 1) > end || inner->ihl != 5 || inner->protocol != IPPROTO_TCP)
+            return 1;
+        tuple.ipv4.saddr = inner->saddr;
+        tuple.ipv4.daddr = inner->daddr;
+        tuple.ipv4.sport = tcp->source;
+        tuple.ipv4.dport = tcp->dest;
+        bytes = sizeof(tuple.ipv4);
+        header = sizeof(*inner);
+    }
+    if (((__u8 *)tcp)[13] & TCP_SYN)
+        return 1;
+    struct bpf_sock *sk = bpf_skc_lookup_tcp(ctx, &tuple, bytes, BPF_F_CURRENT_NETNS, 0);
+    if (!sk)
+        return 0;
+    int known = sk->state != BPF_TCP_LISTEN || !bpf_tcp_check_syncookie(sk, ip, header, tcp, sizeof(*tcp));
+    bpf_sk_release(sk);
+    return known;
+}
+
+/* Sends the tunnel packet on, as it is but for its destination and the hint: the next one keeps it. */
+L4_INLINE int hand_on(struct ethhdr *eth, void *end, const struct l4_hop *hop)
+{
+    __u8 mac[6];
+    if (eth->h_proto == bpf_htons(ETH_P_IP)) {
+        struct iphdr *outer = (void *)(eth + 1);
+        if ((void *)(outer + 1) > end || hop->family != L4_V4)
+            return XDP_PASS;
+        outer->daddr = hop->addr[0];
+        outer->id = 0;
+        outer->check = 0;
+        __u32 sum = 0;
+#pragma unroll
+        for (int i = 0; i < 10; i++)
+            sum += ((__u16 *)outer)[i];
+        sum = (sum & 0xffff) + (sum >> 16);
+        sum = (sum & 0xffff) + (sum >> 16);
+        outer->check = (__u16)~sum;
+    } else {
+        struct ipv6hdr *outer = (void *)(eth + 1);
+        if ((void *)(outer + 1) > end || hop->family != L4_V6)
+            return XDP_PASS;
+        *(__u32 *)outer &= bpf_htonl(0xffff0000);
+        __builtin_memcpy(&outer->daddr, hop->addr, 16);
+    }
+    __builtin_memcpy(mac, eth->h_source, 6);
+    __builtin_memcpy(eth->h_source, eth->h_dest, 6);
+    __builtin_memcpy(eth->h_dest, mac, 6);
+    l4_count(L4_SECOND_CHANCE);
+    return XDP_TX;
 }
 
 /* Whether the packet at `ip` is for one of our VIPs; its version in `*v6`. */
@@ -120,6 +211,10 @@ int isobar_decap(struct xdp_md *ctx)
         l4_count(L4_DECAP_OTHER);
         return XDP_PASS;
     }
+    __u32 number = hint_of(eth + 1, end, eth->h_proto);
+    struct l4_hop *hop = number ? bpf_map_lookup_elem(&l4_hops, &number) : NULL;
+    if (hop && !is_known(ctx, inner, end, v6))
+        return hand_on(eth, end, hop);
     if (!combine_ecn(inner, end, v6, ecn))
         return l4_drop(L4_DROP_DECAP_ECN);
     __u8 macs[12];

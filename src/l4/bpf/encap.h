@@ -63,7 +63,7 @@ L4_INLINE void udp_header(__u32 *w, __u32 bytes, __u32 hash)
 }
 
 L4_INLINE int encap4(struct xdp_md *ctx, const struct l4_packet *p, const struct l4_real *real, __u32 hash,
-                     int gue)
+                     __u32 number, int gue)
 {
     const int outer = sizeof(struct iphdr) + (gue ? sizeof(struct udphdr) : 0);
     struct l4_l2 l2;
@@ -84,9 +84,10 @@ L4_INLINE int encap4(struct xdp_md *ctx, const struct l4_packet *p, const struct
     __u32 source = gue ? l4_gue_source4 : l4_source4 | (hash & l4_source4_mask);
     __u32 first = 0x45 | (__u32)p->tos << 8, bytes = bpf_htons((__u16)(p->ip_bytes + outer));
     __u32 ttl = 64 | protocol << 8;
-    __u32 sum = first + bytes + ttl + (source & 0xffff) + (source >> 16) + real->addr_sum;
+    __u32 hint = bpf_htons((__u16)number);
+    __u32 sum = first + bytes + hint + ttl + (source & 0xffff) + (source >> 16) + real->addr_sum;
     w[0] = first | bytes << 16;
-    w[1] = 0;
+    w[1] = hint;
     w[2] = ttl | (__u32)fold(sum) << 16;
     w[3] = source;
     w[4] = real->addr[0];
@@ -96,7 +97,7 @@ L4_INLINE int encap4(struct xdp_md *ctx, const struct l4_packet *p, const struct
 }
 
 L4_INLINE int encap6(struct xdp_md *ctx, const struct l4_packet *p, const struct l4_real *real, __u32 hash,
-                     int gue)
+                     __u32 number, int gue)
 {
     const int outer = sizeof(struct ipv6hdr) + (gue ? sizeof(struct udphdr) : 0);
     struct l4_l2 l2;
@@ -115,7 +116,7 @@ L4_INLINE int encap6(struct xdp_md *ctx, const struct l4_packet *p, const struct
 
     __u32 payload = p->ip_bytes + (gue ? sizeof(struct udphdr) : 0);
     __u32 protocol = gue ? IPPROTO_UDP : p->family == L4_V6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
-    w[0] = bpf_htonl(0x60000000 | (__u32)p->tos << 20);
+    w[0] = bpf_htonl(0x60000000 | (__u32)p->tos << 20 | number);
     w[1] = bpf_htons((__u16)payload) | protocol << 16 | 64u << 24;
     w[2] = gue ? l4_gue_source6[0] : l4_source6[0];
     w[3] = gue ? l4_gue_source6[1] : l4_source6[1];
@@ -131,11 +132,13 @@ L4_INLINE int encap6(struct xdp_md *ctx, const struct l4_packet *p, const struct
 }
 
 L4_INLINE int l4_encapsulate(struct xdp_md *ctx, const struct l4_packet *p, const struct l4_real *real,
-                             __u32 hash)
+                             __u32 hash, __u32 number)
 {
     if (l4_gue && real->flags & L4_REAL_GUE)
-        return real->flags & L4_REAL_V6 ? encap6(ctx, p, real, hash, 1) : encap4(ctx, p, real, hash, 1);
-    return real->flags & L4_REAL_V6 ? encap6(ctx, p, real, hash, 0) : encap4(ctx, p, real, hash, 0);
+        return real->flags & L4_REAL_V6 ? encap6(ctx, p, real, hash, number, 1)
+                                        : encap4(ctx, p, real, hash, number, 1);
+    return real->flags & L4_REAL_V6 ? encap6(ctx, p, real, hash, number, 0)
+                                    : encap4(ctx, p, real, hash, number, 0);
 }
 
 L4_INLINE void traffic_add(void *map, __u32 row, __u32 bytes)
@@ -147,17 +150,27 @@ L4_INLINE void traffic_add(void *map, __u32 row, __u32 bytes)
     }
 }
 
-/* Counts the packet for its VIP and its real and sends it. */
-L4_INLINE int l4_deliver(struct xdp_md *ctx, __u32 vip_id, const struct l4_packet *p, __u32 real_id,
-                         __u64 hash)
+/* What the nodes know the hint of a pick by. */
+L4_INLINE __u32 hint_number(__u32 pick)
 {
+    __u32 id = pick >> L4_HINT_SHIFT;
+    if (likely(!id))
+        return 0;
+    struct l4_real *second = bpf_map_lookup_elem(&l4_reals, &id);
+    return second ? second->number & 0xffff : 0;
+}
+
+/* Counts the packet for its VIP and its real and sends it. `pick`: as l4_pick() says. */
+L4_INLINE int l4_deliver(struct xdp_md *ctx, __u32 vip_id, const struct l4_packet *p, __u32 pick, __u64 hash)
+{
+    __u32 real_id = pick & L4_PICK_REAL;
     struct l4_real *real = bpf_map_lookup_elem(&l4_reals, &real_id);
     if (!real || !(real->flags & L4_REAL_USABLE))
         return l4_drop(L4_DROP_NO_REAL);
     __u32 cpu = bpf_get_smp_processor_id();
     traffic_add(&l4_vip_count, cpu * L4_VIPS + vip_id, p->ip_bytes);
     traffic_add(&l4_real_count, cpu * L4_REALS + real_id, p->ip_bytes);
-    return l4_encapsulate(ctx, p, real, (__u32)hash);
+    return l4_encapsulate(ctx, p, real, (__u32)hash, hint_number(pick));
 }
 
 /* What slow.h found out about a packet, for the functions that end its way. */

@@ -147,7 +147,7 @@ __noinline int l4_flow_set_real(const struct l4_packet *p, __u32 real)
     return 0;
 }
 
-/* The slow half of l4_pick(): the slot moved or the VIP tracks. */
+/* The slow half of l4_pick(): the slot moved or the VIP tracks. A real id, perhaps with a hint. */
 __noinline __u32 l4_pick_tracked(const struct l4_query *q)
 {
     if (!q)
@@ -166,6 +166,9 @@ __noinline __u32 l4_pick_tracked(const struct l4_query *q)
     if (q->flags & L4_VIP_NO_TABLE || (!previous && !(q->flags & L4_VIP_TRACK)))
         return current;
 
+    /* A connection that began after the move, on another packet node, is not in this table: its packets go to
+     * the previous owner too, which knows no such connection and hands them on. */
+    __u32 hint = q->protocol == IPPROTO_TCP ? current << L4_HINT_SHIFT : 0;
     struct l4_flow_set *set = flow_get_set(q->signature);
     if (!set)
         return current;
@@ -188,7 +191,7 @@ __noinline __u32 l4_pick_tracked(const struct l4_query *q)
         __u32 real = flow_hit(flow, q, now);
         if (l4_real_usable(real)) {
             l4_count(L4_MOVED_HIT);
-            return real;
+            return real == previous ? real | hint : real;
         }
         flow->state = L4_FLOW_NONE; /* its real is gone */
     }
@@ -207,7 +210,7 @@ __noinline __u32 l4_pick_tracked(const struct l4_query *q)
     __u32 real = previous ? previous : current;
     if (q->insert && !(q->tcp_flags & TCP_RST) && real)
         flow_insert(set, signature | real, now, L4_FLOW_OPEN);
-    return real;
+    return real == previous ? real | hint : real;
 }
 
 /* The ring hash of a packet under the VIP's rules. */

@@ -130,11 +130,16 @@ class Net:
             # to checksum would be frozen half done into the tunnel.
             self.decap("router", host, ["192.0.2.254"])
             self.run("router", f"ethtool -K {host} tx off")
+        absent, self.absent = self.absent, set()
+        everyone = self.config("everyone")
+        self.absent = absent
         for i, host in enumerate(PROXIES):
             self._link(host, 31 + i, self.mtu)
             self.run(host, f"ip addr add {VIP4}/32 dev lo")
             self.run(host, f"ip -6 addr add {VIP6}/128 dev lo nodad")
-            self.decap(host, "eth0", [VIP4, VIP6])
+            # A second chance leaves by the interface it came in on, too.
+            self.decap("router", host, ["192.0.2.254"])
+            self.decap(host, "eth0", [VIP4, VIP6], f"--config {everyone}")
             self.start_server(host)
         self.route(LBS)
         for host in PROXIES:
@@ -181,7 +186,7 @@ class Net:
         for i, host in enumerate(PROXIES):
             state = "down" if host in self.down else "drain" if host in self.drained else "up"
             if host not in self.absent:
-                nodes.append(f"  - {{ name: {host}, ip: 10.{31 + i}.0.2, state: {state} }}\n")
+                nodes.append(f"  - {{ name: {host}, ip: 10.{31 + i}.0.2, server_id: {101 + i}, state: {state} }}\n")
         path = os.path.join(self.folder, f"{lb}.yaml")
         with open(path + ".new", "w") as file:
             file.write("nodes:\n" + "".join(nodes) +
@@ -228,6 +233,11 @@ class Net:
             elif words[0] == "real":
                 found[words[1]] = int(words[3])
         return found
+
+    def decap_counters(self, host):
+        pin = [pin for pin in self.pins if pin.endswith(f"-{host}-eth0")][0]
+        return {line.split()[0]: int(line.split()[1])
+                for line in self.run(host, f"{ISOBAR} l4 counters --pin {pin}").splitlines()}
 
     def lookup(self, lb, source, sport, vip=VIP4, protocol="tcp", command="lookup", more=""):
         return self.run(lb, f"{ISOBAR} l4 {command} {protocol} {source} {sport} {vip} {PORT} {more} --pin {self.pin(lb)}")
