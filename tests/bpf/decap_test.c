@@ -124,6 +124,45 @@ static void pieces_of_tunnel_packets_are_dropped_and_counted(void **state)
     assert_int_equal(run(&in, &out), XDP_DROP_);
 }
 
+/* No machine here has a connection to the VIP: what the hint says is done with packets in the middle of one.
+ */
+static void packet_of_an_unknown_connection_is_handed_on_I8(void **state)
+{
+    struct l4_spec_real hops[2] = {{.server_ids = {7}}, {.server_ids = {8}}};
+    struct frame four = frame_tcp(CLIENT, VIP, 31337, 80, ACK, "hello"), out;
+    struct frame six = frame_tcp(CLIENT6, VIP6, 31337, 80, ACK, "hello");
+    assert_true(ip_parse(SLICE("10.0.0.7"), &hops[0].ip));
+    assert_true(ip_parse(SLICE("fc00::8"), &hops[1].ip));
+    decap.hops = hops;
+    decap.n_hops = 2;
+    struct frame in = tunnel(&four, false, 0, false);
+    in.b[19] = 7; /* the number, in the outer id */
+    frame_fix_ip(&in);
+    assert_int_equal(run(&in, &out), XDP_TX_);
+    assert_int_equal(out.n, in.n);
+    assert_memory_equal(out.b, in.b + 6, 6);
+    assert_memory_equal(out.b + 30, "\x0a\0\0\x07", 4);
+    assert_int_equal(frame_u16(&out, 18), 0); /* handed on once only */
+    assert_true(frame_sums_right(&out, 14));
+    in = tunnel(&six, true, 0, false);
+    in.b[17] = 8; /* in the flow label */
+    assert_int_equal(run(&in, &out), XDP_TX_);
+    assert_memory_equal(out.b + 38, hops[1].ip.bytes, 16);
+    assert_int_equal(out.b[17], 0);
+    /* A SYN, an unknown number, a hop of the other family, no number: taken off here. */
+    struct frame syn = frame_tcp(CLIENT, VIP, 31337, 80, SYN, "");
+    struct frame cases[4] = {tunnel(&syn, false, 0, false), tunnel(&four, false, 0, false),
+                             tunnel(&four, false, 0, false), tunnel(&four, false, 0, false)};
+    const uint8_t numbers[4] = {7, 9, 8, 0};
+    for (int i = 0; i < 4; i++) {
+        cases[i].b[19] = numbers[i];
+        frame_fix_ip(&cases[i]);
+        assert_int_equal(run(&cases[i], &out), XDP_PASS_);
+        assert_int_equal(out.n, cases[i].n - 20);
+    }
+    decap.n_hops = 0;
+}
+
 /* Damaged packets: any verdict is fine but the program must end, and what goes out must be a tunnel to a
  * real. */
 static void damaged_packets_never_leave_malformed(void **state)
@@ -186,6 +225,7 @@ int main(void)
         cmocka_unit_test(what_is_no_tunnel_for_our_vips_stays_as_it_is),
         cmocka_unit_test(congestion_marks_are_combined_C_160),
         cmocka_unit_test(pieces_of_tunnel_packets_are_dropped_and_counted),
+        cmocka_unit_test(packet_of_an_unknown_connection_is_handed_on_I8),
         cmocka_unit_test(damaged_packets_never_leave_malformed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

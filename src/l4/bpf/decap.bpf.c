@@ -119,7 +119,7 @@ L4_INLINE int hand_on(struct ethhdr *eth, void *end, const struct l4_hop *hop)
     __u8 mac[6];
     if (eth->h_proto == bpf_htons(ETH_P_IP)) {
         struct iphdr *outer = (void *)(eth + 1);
-        if ((void *)(outer + 1) > end || hop->family != L4_V4)
+        if ((void *)(outer + 1) > end)
             return XDP_PASS;
         outer->daddr = hop->addr[0];
         outer->id = 0;
@@ -133,7 +133,7 @@ L4_INLINE int hand_on(struct ethhdr *eth, void *end, const struct l4_hop *hop)
         outer->check = (__u16)~sum;
     } else {
         struct ipv6hdr *outer = (void *)(eth + 1);
-        if ((void *)(outer + 1) > end || hop->family != L4_V6)
+        if ((void *)(outer + 1) > end)
             return XDP_PASS;
         *(__u32 *)outer &= bpf_htonl(0xffff0000);
         __builtin_memcpy(&outer->daddr, hop->addr, 16);
@@ -213,7 +213,8 @@ int isobar_decap(struct xdp_md *ctx)
     }
     __u32 number = hint_of(eth + 1, end, eth->h_proto);
     struct l4_hop *hop = number ? bpf_map_lookup_elem(&l4_hops, &number) : NULL;
-    if (hop && !is_known(ctx, inner, end, v6))
+    __u32 outer_family = eth->h_proto == bpf_htons(ETH_P_IP) ? L4_V4 : L4_V6;
+    if (hop && hop->family == outer_family && !is_known(ctx, inner, end, v6))
         return hand_on(eth, end, hop);
     if (!combine_ecn(inner, end, v6, ecn))
         return l4_drop(L4_DROP_DECAP_ECN);
