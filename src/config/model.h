@@ -224,6 +224,8 @@ struct config_target_group {
     struct {
         uint32_t attempts; /* tries in all, the first included; 1: no retry */
         bool on_connect_failure, on_reset, on_gateway_error;
+        uint32_t per_try_ms; /* until another target is tried; 0: only response_ms counts */
+        uint32_t backoff_ms; /* before another try; 0: at once */
         uint32_t budget_pct; /* of requests that may be sent to a target a second time; connect failures are
                                 free */
     } retry;
@@ -232,6 +234,7 @@ struct config_target_group {
     } timeouts; /* idle_ms: of pooled connections */
     struct {
         uint32_t connections; /* per target, over all workers; 0: no limit */
+        uint32_t requests;    /* per target at the same time, over all workers; 0: no limit */
         uint32_t pending;     /* requests of a group that may wait for a connection, over all workers */
         uint32_t pending_ms;
     } limits;

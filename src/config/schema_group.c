@@ -93,6 +93,12 @@ static const struct schema_key retry_keys[] = {
          "what is tried again, on another target where there is one, and never after a byte "
          "went to the client"),
      .choices = retry_causes, .default_text = "[connect_failure, reset]"},
+    NUMBER("per_try_ms", retry.per_try_ms, 0, HOUR_MS, "0",
+           "without the head of an answer until a request that may be repeated is tried elsewhere, while "
+           "attempts and budget are left; response_ms holds all the same. 0: no such limit"),
+    NUMBER("backoff_ms", retry.backoff_ms, 0, HOUR_MS, "0",
+           "before a second try, twice as long before a third, at most 10 s, less a random part of up to a "
+           "half; 0: at once"),
     NUMBER("budget_pct", retry.budget_pct, 0, 100, "20",
            "how many of 100 requests may be sent to a target a second time; tries that made no connection "
            "are not counted"),
@@ -111,10 +117,12 @@ static const struct schema_section group_timeouts = {
 static const struct schema_key group_limits_keys[] = {
     NUMBER("connections", limits.connections, 0, 10000000, "0",
            "to each target, over all workers; 0: no limit"),
+    NUMBER("requests", limits.requests, 0, 10000000, "0",
+           "that each target works on at the same time, over all workers; 0: no limit"),
     NUMBER("pending", limits.pending, 0, 10000000, "1024",
-           "requests of the group that may wait for a connection (503)"),
+           "requests of the group that may wait until a target has room (503); 0: none, which fails fast"),
     NUMBER("pending_ms", limits.pending_ms, 1, HOUR_MS, "1000",
-           "that a request may wait for a connection (503)"),
+           "that a request may wait until a target has room (503)"),
     END};
 static const struct schema_section group_limits = {
     .keys = group_limits_keys, .item = "a target group's limits", .doc = "What targets are given at most."};

@@ -6,6 +6,7 @@
  *   exchange.c  begin, end                        select.c   which target, affinity.c the bound one
  *   answer.c    answers of our own                account.c  counters and the access log
  *   forward.c   attempts, retries, waiting        request.c  the request's body to the target
+ *   retry.c     whether another attempt is made, and when
  *   response.c  the answer to the client          tunnel.c   what follows a 101
  *   drain.c     what a target that leaves still does */
 #ifndef ISOBAR_PROXY_EXCHANGE_H
@@ -71,6 +72,7 @@ struct exchange {
     bool is_going_away;            /* close frames are sent as soon as they may be */
     bool client_told, target_told; /* our close frame went there: nothing may follow it */
     bool is_pending;               /* waits in worker->pending */
+    bool is_backing_off;           /* waits in worker->backing_off, until pending_until_ns */
     bool upstream_reusable;
     bool reused_retry; /* the one free retry after a stale pooled connection is spent */
     bool wants_fresh;  /* the next attempt opens a new connection */
@@ -147,19 +149,33 @@ enum exchange_end select_why_none(const struct exchange *x);
 void forward_note(struct exchange *x, enum passive_sign sign);
 /* Starts the first attempt; the head is in x->head, `pieces` hold the body bytes that came with it. */
 void forward_start(struct exchange *x, const struct transfer_pieces *pieces);
-/* Another attempt, allowed by forward_take_retry(); the last one has been dropped. */
+/* Another attempt; the last one has been dropped. */
 void forward_again(struct exchange *x);
 /* The attempt has failed before any byte of an answer: tries again where that is allowed, else fails with
  * `end`. */
 void forward_attempt_failed(struct exchange *x, enum exchange_end end);
-/* May another attempt be made after this failure? Yes takes it from the budget. END_NORMAL stands for a 502,
- * 503 or 504 that the target itself sent. */
-bool forward_take_retry(struct exchange *x, enum exchange_end end);
 /* No longer waits for a connection, if it did. */
 void forward_leave_pending(struct exchange *x);
 void forward_pending_init(struct worker *worker);
 /* A connection was given back or closed: exchanges that wait may go on. */
 void forward_wake_pending(struct worker *worker);
+
+/* A request has earned its part of the retry budget. */
+void retry_earn(struct exchange *x);
+/* Would repeating the request be safe, whatever became of it so far? */
+bool retry_can_replay(const struct exchange *x);
+/* May another attempt be made after this failure? Yes takes it from the budget. END_NORMAL stands for a 502,
+ * 503 or 504 that the target itself sent. */
+bool retry_take(struct exchange *x, enum exchange_end end);
+/* Makes it, after retry.backoff_ms; the last attempt has been dropped. */
+void retry_go(struct exchange *x);
+/* How long the attempt may wait for the head of its answer. */
+uint32_t retry_patience_ms(const struct exchange *x);
+/* That time is over: tries elsewhere, or waits on up to response_ms. False when that is over too. */
+bool retry_out_of_patience(struct exchange *x);
+/* No longer waits for its next attempt, if it did. */
+void retry_leave(struct exchange *x);
+void retry_init(struct worker *worker);
 
 /* Takes body bytes that were read: framing off and on again, limits. False: the request was refused, x has
  * ended or its answer is on the way. */

@@ -2,10 +2,8 @@
 /* Attempts: choosing a target, getting a connection to it, sending the request, and what happens when that
  * fails.
  *
- * A request is sent again only when that is safe: nothing of it was sent (the connection did not open), or
- * its method is idempotent, it has no body, and no byte of an answer reached the client (RFC 9110 9.2.2,
- * A12). A pooled connection that turns out stale gives one such retry for free; other retries count against
- * retry.attempts. */
+ * Whether a request may be sent again is retry.c's to say. A pooled connection that turns out stale gives one
+ * such retry for free; other retries count against retry.attempts. */
 #include "proxy/affinity.h"
 #include "proxy/exchange.h"
 
@@ -16,11 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum {
-    PENDING_POLL_MS = 16,
-    RETRY_TOKENS_EACH = 100,                    /* a request earns retry.budget_pct of these */
-    RETRY_TOKENS_MAX = 100 * RETRY_TOKENS_EACH, /* saved up at most */
-};
+enum { PENDING_POLL_MS = 16 };
 
 static struct target_counters *target_counters(struct exchange *x, struct backend *backend)
 {
@@ -78,6 +72,7 @@ static bool finish_handshake(struct exchange *x, struct upstream *upstream)
         break;
     }
     counter_add(&target_counters(x, upstream->backend)->tls_errors, 1);
+    forward_note(x, PASSIVE_GATEWAY);
     forward_attempt_failed(x, END_UPSTREAM_TLS);
     return false;
 }
@@ -98,7 +93,7 @@ static bool finish_connecting(struct exchange *x, struct upstream *upstream, uin
     if (upstream->conn.layer && !finish_handshake(x, upstream))
         return false;
     upstream->conn.is_connecting = false;
-    set_deadline(x, x->group->config->timeouts.response_ms);
+    set_deadline(x, retry_patience_ms(x));
     return true;
 }
 
@@ -132,7 +127,8 @@ static bool has_tried(const struct exchange *x, uint32_t target)
     return false;
 }
 
-/* Waits until a connection to one of the group's targets becomes free, at most limits.pending_ms. */
+/* Waits until one of the group's targets has room for a connection or a request, at most limits.pending_ms.
+ */
 static bool wait_for_connection(struct exchange *x)
 {
     struct worker *worker = x->worker;
@@ -161,12 +157,33 @@ static bool wait_for_connection(struct exchange *x)
 
 void forward_leave_pending(struct exchange *x)
 {
+    retry_leave(x);
     if (!x->is_pending)
         return;
     x->is_pending = false;
     list_remove(&x->pending);
     gauge_add(&x->group->runtime->workers[x->worker->index].pending, -1);
     atomic_fetch_sub_explicit(&x->group->runtime->pending, 1, memory_order_relaxed);
+}
+
+/* A place among the requests that a target works on; `limit` 0: always. */
+static bool reserve(struct backend *backend, uint32_t limit)
+{
+    uint32_t before = atomic_fetch_add_explicit(&backend->in_flight, 1, memory_order_relaxed);
+    if (limit == 0 || before < limit)
+        return true;
+    atomic_fetch_sub_explicit(&backend->in_flight, 1, memory_order_relaxed);
+    return false;
+}
+
+/* A new connection, for which the place is reserved; given back when there is none. Keeps errno. */
+static enum pool_open_result open_reserved(struct exchange *x, struct backend *backend)
+{
+    enum pool_open_result opened = pool_open(&x->worker->pool, backend, x->group->tls,
+                                             x->group->config->limits.connections, &x->upstream);
+    if (opened != POOL_OPEN_STARTED)
+        atomic_fetch_sub_explicit(&backend->in_flight, 1, memory_order_relaxed);
+    return opened;
 }
 
 enum open_result { OPENED, OPEN_WAITS, OPEN_ENDED };
@@ -194,10 +211,11 @@ static enum open_result open_upstream(struct exchange *x)
             return wait_for_connection(x) ? OPEN_WAITS : OPEN_ENDED;
         }
         struct backend *backend = group->targets[target];
-        x->upstream = x->wants_fresh ? NULL : pool_take(&worker->pool, backend, group->tls, must_be_fresh);
-        if (!x->upstream)
-            opened = pool_open(&worker->pool, backend, group->tls, group->config->limits.connections,
-                               &x->upstream);
+        if (!reserve(backend, group->config->limits.requests))
+            opened = POOL_OPEN_FULL;
+        else if (x->wants_fresh ||
+                 !(x->upstream = pool_take(&worker->pool, backend, group->tls, must_be_fresh)))
+            opened = open_reserved(x, backend);
         if (x->n_tried < EXCHANGE_TRIED_MAX)
             x->tried[x->n_tried++] = (uint16_t)target;
         if (opened == POOL_OPEN_FULL)
@@ -218,7 +236,6 @@ static enum open_result open_upstream(struct exchange *x)
             exchange_fail(x, end);
             return OPEN_ENDED;
         }
-        atomic_fetch_add_explicit(&backend->in_flight, 1, memory_order_relaxed);
         x->backend = backend;
         x->attempt_ns = worker->loop.now_ns;
         x->wants_fresh = false;
@@ -291,19 +308,15 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
         x->attempts--;
         x->n_tried--;
     }
-    const struct config_target_group *config = x->group->config;
-    set_deadline(x, x->upstream->conn.is_connecting ? config->timeouts.connect_ms
-                                                    : config->timeouts.response_ms);
+    uint32_t connect_ms = x->group->config->timeouts.connect_ms;
+    set_deadline(x, x->upstream->conn.is_connecting ? connect_ms : retry_patience_ms(x));
     if (!x->request.is_done)
         exchange_resume(x);
 }
 
 void forward_start(struct exchange *x, const struct transfer_pieces *pieces)
 {
-    struct snap_group_worker *mine = &x->group->workers[x->worker->index];
-    mine->retry_tokens += x->group->config->retry.budget_pct;
-    if (mine->retry_tokens > RETRY_TOKENS_MAX)
-        mine->retry_tokens = RETRY_TOKENS_MAX;
+    retry_earn(x);
     attempt(x, pieces);
 }
 
@@ -312,57 +325,12 @@ void forward_again(struct exchange *x)
     attempt(x, NULL);
 }
 
-static bool can_replay(const struct exchange *x)
-{
-    return x->request.is_done && x->request.bytes == 0 && !x->answer_begun &&
-           http_method_is_idempotent((enum http_method)x->method);
-}
-
-static bool policy_allows(const struct exchange *x, enum exchange_end end)
-{
-    const struct config_target_group *config = x->group->config;
-    switch (end) {
-    case END_CONNECT_REFUSED:
-    case END_CONNECT_FAILED:
-    case END_CONNECT_TIMEOUT:
-    case END_UPSTREAM_TLS:
-        return config->retry.on_connect_failure;
-    case END_UPSTREAM_CLOSED:
-    case END_UPSTREAM_RESET:
-        return config->retry.on_reset;
-    case END_NORMAL: /* a 502, 503 or 504 of the target's own */
-        return config->retry.on_gateway_error;
-    default:
-        return false;
-    }
-}
-
-/* What a target may have worked on already is repeated only within the budget (case C-036). */
-static bool budget_allows(struct exchange *x)
-{
-    struct snap_group_worker *mine = &x->group->workers[x->worker->index];
-    if (mine->retry_tokens >= RETRY_TOKENS_EACH) {
-        mine->retry_tokens -= RETRY_TOKENS_EACH;
-        return true;
-    }
-    counter_add(&x->group->runtime->workers[x->worker->index].retries_suppressed, 1);
-    return false;
-}
-
-bool forward_take_retry(struct exchange *x, enum exchange_end end)
-{
-    bool is_unsent = x->upstream && x->upstream->conn.is_connecting;
-    if (x->attempts >= x->max_attempts || !policy_allows(x, end) || x->discard)
-        return false;
-    return is_unsent || (can_replay(x) && budget_allows(x));
-}
-
 void forward_attempt_failed(struct exchange *x, enum exchange_end end)
 {
     struct upstream *upstream = x->upstream;
     bool is_broken = end == END_UPSTREAM_CLOSED || end == END_UPSTREAM_RESET;
-    bool is_stale = is_broken && upstream->uses > 1 && !x->reused_retry && can_replay(x);
-    bool retry = is_stale || forward_take_retry(x, end);
+    bool is_stale = is_broken && upstream->uses > 1 && !x->reused_retry && retry_can_replay(x);
+    bool retry = is_stale || retry_take(x, end);
     if (is_broken)
         counter_add(&target_counters(x, upstream->backend)->resets, 1);
     if (is_broken && !is_stale)
@@ -376,12 +344,14 @@ void forward_attempt_failed(struct exchange *x, enum exchange_end end)
         exchange_fail(x, end);
         return;
     }
-    counter_add(&x->group->runtime->workers[x->worker->index].retries, 1);
-    if (is_stale) {
-        x->reused_retry = x->wants_fresh = true;
-        x->attempts--;
-        x->n_tried--;
+    if (!is_stale) {
+        retry_go(x);
+        return;
     }
+    counter_add(&x->group->runtime->workers[x->worker->index].retries, 1);
+    x->reused_retry = x->wants_fresh = true;
+    x->attempts--;
+    x->n_tried--;
     attempt(x, NULL);
 }
 

@@ -247,10 +247,9 @@ static bool begin_answer(struct exchange *x, struct http_message *msg, char *dat
     struct iovec head;
     bool is_gateway_error = msg->status >= 502 && msg->status <= 504;
     count_answer(x, msg->status);
-    if (is_gateway_error && forward_take_retry(x, END_NORMAL)) {
-        counter_add(&x->group->runtime->workers[x->worker->index].retries, 1);
+    if (is_gateway_error && retry_take(x, END_NORMAL)) {
         exchange_drop_upstream(x, false);
-        forward_again(x);
+        retry_go(x);
         return false;
     }
     x->has_answer_head = true;
@@ -393,6 +392,8 @@ void response_due(struct exchange *x)
                        x->worker->loop.now_ns + x->group->config->timeouts.response_ms * NS_PER_MS);
         return;
     }
+    if (!x->has_answer_head && retry_out_of_patience(x))
+        return;
     counter_add(&target_counters(x)->response_timeouts, 1);
     forward_note(x, PASSIVE_GATEWAY);
     if (x->has_answer_head)

@@ -169,6 +169,7 @@ static void wind_up(struct worker *worker)
     }
     loop_timer_remove(&worker->loop, &worker->stop_timer);
     loop_timer_remove(&worker->loop, &worker->pending_timer);
+    loop_timer_remove(&worker->loop, &worker->backoff_timer);
     loop_timer_remove(&worker->loop, &worker->drain_timer);
     tls_thread_free(worker->tls);
     loop_fini(&worker->loop);
@@ -224,6 +225,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->trailers = malloc(sizeof(*worker->trailers));
     iso_assert(worker->rbuf && worker->scratch && worker->msg && worker->trailers);
     forward_pending_init(worker);
+    retry_init(worker);
     drain_init(worker);
     loop_timer_init(&worker->stop_timer, cut_everything);
     worker->wake_call = (struct loop_call){.fn = on_publish, .arg = worker};

@@ -67,6 +67,8 @@ struct worker {
     struct list pending; /* exchanges that wait for a connection, oldest first */
     struct loop_timer pending_timer;
     struct loop_later pending_later;
+    struct list backing_off; /* exchanges that wait for their next attempt */
+    struct loop_timer backoff_timer;
     char date[32]; /* IMF-fixdate of date_s */
     uint64_t date_s;
     uint32_t n_clients;   /* open connections */
