@@ -11,14 +11,25 @@ struct config_place {
     unsigned line, column;
 };
 
-struct config_certificate {
-    struct slice name;
-    struct slice cert_file, key_file; /* key_file.ptr NULL: the key is in cert_file */
-    struct slice ocsp_file;           /* ptr NULL: none */
-    struct config_place place;
+enum config_tls_version { CONFIG_TLS_UNSET = 0, CONFIG_TLS_1_2 = 12, CONFIG_TLS_1_3 = 13 };
+
+enum config_client_auth { CONFIG_AUTH_NONE, CONFIG_AUTH_OPTIONAL, CONFIG_AUTH_REQUIRED };
+
+/* Whether clients show a certificate. */
+struct config_clients {
+    bool set; /* something is said about it here */
+    enum config_client_auth auth;
+    struct slice ca_file, crl_file; /* ptr NULL: none */
 };
 
-enum config_tls_version { CONFIG_TLS_1_2 = 12, CONFIG_TLS_1_3 = 13 };
+struct config_certificate {
+    struct slice name;
+    struct slice cert_file, key_file;    /* key_file.ptr NULL: the key is in cert_file */
+    struct slice ocsp_file;              /* ptr NULL: none */
+    struct config_clients clients;       /* not set: as the listener says */
+    enum config_tls_version max_version; /* 0: the same */
+    struct config_place place;
+};
 
 struct config_listener_tls {
     struct slice *alpn; /* in order of preference; n 0: as the build supports */
@@ -26,6 +37,7 @@ struct config_listener_tls {
     enum config_tls_version min_version, max_version;
     struct slice *ticket_key_files;
     uint32_t n_ticket_key_files;
+    struct config_clients clients;
     struct config_place place; /* of the section, or of the listener */
 };
 

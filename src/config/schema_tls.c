@@ -5,6 +5,21 @@
 static const struct schema_choice versions[] = {
     {"1.2", CONFIG_TLS_1_2, "TLS 1.2"}, {"1.3", CONFIG_TLS_1_3, "TLS 1.3"}, {NULL}};
 
+static const struct schema_choice auths[] = {
+    {"none", CONFIG_AUTH_NONE, "clients are not asked for a certificate"},
+    {"optional", CONFIG_AUTH_OPTIONAL, "they are asked; one that is shown must be good"},
+    {"required", CONFIG_AUTH_REQUIRED, "without a good one the handshake fails"},
+    {NULL}};
+
+/* Of listeners and certificates alike. */
+#define CLIENT_KEYS                                                                                          \
+    CHOICE("client_auth", clients.auth, auths, NULL,                                                         \
+           "whether clients must show a certificate; unset: required with client_ca_file, else none"),       \
+        TEXT("client_ca_file", clients.ca_file, check_file, EXPECT_FILE, NULL,                               \
+             "PEM: the authorities whose signature counts on certificates of clients"),                      \
+        TEXT("crl_file", clients.crl_file, check_file, EXPECT_FILE, NULL,                                    \
+             "PEM: revocation lists of these authorities; one of each is needed")
+
 #define HOLDER struct config_certificate
 static const struct schema_key certificate_keys[] = {
     REQUIRED_TEXT("name", name, check_name, EXPECT_NAME, "what listeners call it, unique"),
@@ -14,6 +29,9 @@ static const struct schema_key certificate_keys[] = {
          "PEM: its private key, without a passphrase; unset: in cert_file"),
     TEXT("ocsp_file", ocsp_file, check_file, EXPECT_FILE, NULL,
          "DER: an OCSP answer that clients get with the certificate"),
+    CLIENT_KEYS,
+    CHOICE("max_version", max_version, versions, NULL,
+           "the newest version that is spoken under its names; unset: as the listener's"),
     END};
 const struct schema_section schema_certificate = {
     .is_object = true,
@@ -21,7 +39,9 @@ const struct schema_section schema_certificate = {
     .bytes = sizeof(HOLDER),
     .identity_offset = FIELD(name, struct slice),
     .item = "a certificate",
-    .doc = "A certificate and its key. Files are read again at each reload."};
+    .doc =
+        "A certificate and its key. What is said about clients goes before the listener's for its names, and "
+        "sessions do not cross from one name to another. Files are read again at each reload."};
 #undef HOLDER
 
 #define HOLDER struct config_listener_tls
@@ -35,6 +55,7 @@ static const struct schema_key listener_tls_keys[] = {
         "files of 80 random bytes that session tickets are sealed with: the first makes tickets, all are "
         "accepted, and instances that share them resume each other's sessions. Unset: keys in memory, a new "
         "one every 6 hours"),
+    CLIENT_KEYS,
     END};
 const struct schema_section schema_listener_tls = {.keys = listener_tls_keys,
                                                    .item = "a listener's TLS section",

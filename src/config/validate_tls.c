@@ -15,6 +15,20 @@ static struct config_place place_of(struct validator *v, const struct doc_node *
                                  .column = node->column};
 }
 
+/* A choice that goes without saying, and what contradicts itself. */
+static void settle_clients(struct validator *v, struct config_clients *clients, const struct doc_node *node)
+{
+    bool has_auth = validate_has(node, "client_auth"), has_ca = clients->ca_file.ptr != NULL;
+    clients->set = has_auth || validate_has(node, "client_ca_file") || validate_has(node, "crl_file");
+    if (!has_auth && has_ca)
+        clients->auth = CONFIG_AUTH_REQUIRED;
+    if (has_auth && clients->auth != CONFIG_AUTH_NONE && !validate_has(node, "client_ca_file"))
+        validate_fault(v, doc_get(node, "client_auth"),
+                       "asks for certificates, but there is no client_ca_file to verify them by");
+    if (!has_ca && validate_has(node, "crl_file"))
+        validate_fault(v, doc_get(node, "crl_file"), "stands without client_ca_file");
+}
+
 void validate_certificates(struct validator *v)
 {
     const struct doc_node *node = doc_get(v->doc->root, "certificates");
@@ -22,6 +36,7 @@ void validate_certificates(struct validator *v)
     for (uint32_t i = 0; i < v->config->n_certificates; i++, node = node->next) {
         struct config_certificate *certificate = &v->config->certificates[i];
         certificate->place = place_of(v, node);
+        settle_clients(v, &certificate->clients, node);
         if (certificate->name.ptr)
             names_add(&v->certificates, certificate->name, i, doc_get(node, "name"));
     }
@@ -68,6 +83,7 @@ void validate_listener_tls(struct validator *v, struct config_listener *listener
         validate_fault(v, doc_get(node, "certificates"), "is empty, expected the name of one at least");
     if (listener->tls.min_version > listener->tls.max_version)
         validate_fault(v, validate_at(tls, "max_version"), "is older than min_version");
+    settle_clients(v, &listener->tls.clients, tls);
     resolve(v, listener, node);
 }
 

@@ -77,6 +77,8 @@ static bool is_dangerous_lookalike(struct slice name)
     switch (http_field_lookalike(name)) {
     case HTTP_FIELD_CONTENT_LENGTH:
     case HTTP_FIELD_TRANSFER_ENCODING:
+    case HTTP_FIELD_X_CLIENT_CERT_SHA256:
+    case HTTP_FIELD_X_CLIENT_CERT_SUBJECT:
     case HTTP_FIELD_X_FORWARDED_FOR:
     case HTTP_FIELD_X_FORWARDED_HOST:
     case HTTP_FIELD_X_FORWARDED_PORT:
@@ -296,6 +298,8 @@ static bool is_protected(enum http_field_id id)
     case HTTP_FIELD_EXPECT:
     case HTTP_FIELD_FORWARDED:
     case HTTP_FIELD_VIA:
+    case HTTP_FIELD_X_CLIENT_CERT_SHA256:
+    case HTTP_FIELD_X_CLIENT_CERT_SUBJECT:
     case HTTP_FIELD_X_FORWARDED_FOR:
     case HTTP_FIELD_X_FORWARDED_HOST:
     case HTTP_FIELD_X_FORWARDED_PORT:

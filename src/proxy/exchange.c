@@ -203,6 +203,19 @@ static struct slice host_of(const struct config_target_group *group)
     return SLICE("localhost");
 }
 
+/* Tells the target which certificate the client showed; what a trusted proxy said in these fields is replaced
+ * by what we know ourselves. */
+static bool add_client_certificate(struct exchange *x, struct http_message *msg)
+{
+    struct slice subject, sha256;
+    if (!tls_peer_subject(&x->client->conn, &subject, &sha256))
+        return true;
+    http_message_drop(msg, HTTP_FIELD_X_CLIENT_CERT_SUBJECT);
+    http_message_drop(msg, HTTP_FIELD_X_CLIENT_CERT_SHA256);
+    return http_message_add(msg, SLICE("X-Client-Cert-Subject"), subject) &&
+           http_message_add(msg, SLICE("X-Client-Cert-SHA256"), sha256);
+}
+
 /* Says who the client is, rewrites (the host that was asked for is known by then), and puts the head as the
  * target gets it into x->head. */
 static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer_trusted)
@@ -214,6 +227,8 @@ static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer
                                     .tls = x->listener->tls != NULL,
                                     .local_port = x->listener->config->endpoint.port};
     if (!forwarded_apply(&facts, msg, worker->loop.wall_ns / NS_PER_MS, &worker->rng, &scratch))
+        return false;
+    if (x->listener->tls && !add_client_certificate(x, msg))
         return false;
     if (x->rule && !rewrite_request(x->rule, msg, &scratch))
         return false;
@@ -246,6 +261,14 @@ static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer
     return n > 0;
 }
 
+/* A host that is under another TLS policy than the connection (RFC 9110 15.5.20). */
+static bool is_misdirected(const struct client *client, const struct http_message *msg)
+{
+    struct slice host;
+    uint16_t port;
+    return http_host_parse(msg->authority, &host, &port) && tls_host_is_misdirected(&client->conn, host);
+}
+
 size_t exchange_begin(struct client *client, struct http_message *msg, size_t head_bytes, char *data,
                       size_t len)
 {
@@ -270,6 +293,10 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
         client->close_after = client->unread_request = true;
         exchange_fail(x, END_BODY_TOO_LARGE);
         return len;
+    }
+    if (iso_unlikely(x->listener->tls != NULL) && is_misdirected(client, msg)) {
+        exchange_fail(x, END_MISDIRECTED);
+        return client->exchange == x ? request_feed(x, data, len) : 0;
     }
     x->rule = route_match(x->listener->routes, msg, &x->client_ip, worker->route_scratch);
     if (exchange_answer_by_rule(x, msg))

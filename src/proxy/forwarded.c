@@ -93,7 +93,7 @@ static void drop_received(struct http_message *msg)
 {
     const uint64_t ours = ID_BIT(X_FORWARDED_FOR) | ID_BIT(X_FORWARDED_HOST) | ID_BIT(X_FORWARDED_PORT) |
                           ID_BIT(X_FORWARDED_PROTO) | ID_BIT(X_REQUEST_ID) | ID_BIT(X_REAL_IP) |
-                          ID_BIT(FORWARDED);
+                          ID_BIT(FORWARDED) | ID_BIT(X_CLIENT_CERT_SUBJECT) | ID_BIT(X_CLIENT_CERT_SHA256);
     for (struct http_field *f = msg->fields, *end = f + msg->n_fields; f < end; f++)
         if (1ull << f->id & ours)
             f->flags |= HTTP_FIELD_DROP;

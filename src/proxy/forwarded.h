@@ -33,7 +33,8 @@ struct forwarded_facts {
 };
 
 /* Replaces or extends the fields on a request that is about to be forwarded; once per request, and before a
- * rule rewrites the host. From an untrusted peer Forwarded and X-Real-IP are dropped as well. From a trusted
+ * rule rewrites the host. From an untrusted peer Forwarded, X-Real-IP and X-Client-Cert-* are dropped as
+ * well. From a trusted
  * one X-Forwarded-For becomes one field with the peer behind it, X-Request-Id is kept when it is 1 to 128
  * visible characters, and the others are kept as sent. `wall_ms` goes into the UUIDv7 (RFC 9562 5.7), which
  * is unique but no secret. False when scratch or the field array is full. Order of fields kept; ours come

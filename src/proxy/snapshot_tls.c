@@ -38,13 +38,27 @@ static void warn_expired(const struct config_certificate *config, const struct t
              now_s > end_s ? "has expired: it was valid until" : "is not valid yet: it begins on", when);
 }
 
+_Static_assert((int)CONFIG_AUTH_OPTIONAL == (int)TLS_AUTH_OPTIONAL &&
+                   (int)CONFIG_AUTH_REQUIRED == (int)TLS_AUTH_REQUIRED,
+               "one is the other's twin above tls/");
+
+static struct tls_policy policy_of(const struct config_clients *clients, enum config_tls_version max_version)
+{
+    return (struct tls_policy){.has_auth = clients->set,
+                               .auth = (enum tls_auth)clients->auth,
+                               .ca_file = text_of(clients->ca_file),
+                               .crl_file = text_of(clients->crl_file),
+                               .max_version = max_version};
+}
+
 static iso_err load_cert(const struct config_certificate *config, struct tls_cert **out,
                          struct iso_diag *diag)
 {
     const struct tls_cert_files files = {.name = text_of(config->name),
                                          .cert_file = text_of(config->cert_file),
                                          .key_file = text_of(config->key_file),
-                                         .ocsp_file = text_of(config->ocsp_file)};
+                                         .ocsp_file = text_of(config->ocsp_file),
+                                         .policy = policy_of(&config->clients, config->max_version)};
     struct tls_fault fault;
     if (tls_cert_load(&files, out, &fault))
         return report(diag, &config->place, &fault);
@@ -79,6 +93,7 @@ static iso_err make_server(const struct config_listener *config, struct tls_cert
                                                .n_alpn = tls->n_alpn ? tls->n_alpn : iso_countof(all_alpn),
                                                .min_version = tls->min_version,
                                                .max_version = tls->max_version,
+                                               .policy = policy_of(&tls->clients, CONFIG_TLS_UNSET),
                                                .ticket_files = tickets,
                                                .n_ticket_files = tls->n_ticket_key_files};
     struct tls_fault fault;

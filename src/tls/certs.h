@@ -13,6 +13,7 @@ enum tls_auth { TLS_AUTH_NONE, TLS_AUTH_OPTIONAL, TLS_AUTH_REQUIRED };
 
 /* Whether clients of a name must show a certificate, and what versions they may speak. */
 struct tls_policy {
+    bool has_auth; /* of a certificate: the three below are its own, not the listener's */
     enum tls_auth auth;
     const char *ca_file;               /* who may have signed it; NULL without auth */
     const char *crl_file;              /* NULL: none */

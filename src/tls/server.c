@@ -17,6 +17,7 @@ enum { SESSION_S = TICKET_EPOCH_S, ALPN_BYTES_MAX = 256 };
 struct tls_entry {
     SSL_CTX *ctx;                                 /* owns */
     const struct tls_cert *certs[TLS_CERT_KINDS]; /* while being made */
+    uint32_t policy;                              /* equal numbers, equal policies */
     unsigned char session_context[32];            /* binds sessions to listener, certificates and policy */
     unsigned char *ocsp[TLS_CERT_KINDS];          /* owns */
     size_t ocsp_len[TLS_CERT_KINDS];
@@ -26,7 +27,9 @@ struct tls_server {
     /* set once before publishing */
     struct tls_entry *entries; /* owns */
     uint32_t n_entries;
-    struct tls_names names; /* to indexes of entries */
+    struct tls_names names;      /* to indexes of entries */
+    struct tls_policy *policies; /* while being made */
+    uint32_t n_policies;
     unsigned char alpn[ALPN_BYTES_MAX];
     unsigned alpn_len;
     struct ticket_files tickets;
@@ -66,6 +69,7 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
     uint32_t index = 0;
     tls_names_find(&server->names, server_name(ssl), &index);
     struct tls_entry *entry = &server->entries[index];
+    tls_conn_of(ssl)->policy = entry->policy;
     if (SSL_get_SSL_CTX(ssl) != entry->ctx && !SSL_set_SSL_CTX(ssl, entry->ctx))
         return SSL_CLIENT_HELLO_ERROR;
     /* The context does not carry these over. */
@@ -142,7 +146,7 @@ static int on_staple(SSL *ssl, void *arg)
 static struct tls_policy policy_of(const struct tls_cert *cert, const struct tls_server_options *options)
 {
     struct tls_policy policy = cert->policy, fallback = options->policy;
-    if (!policy.ca_file) {
+    if (!policy.has_auth) {
         policy.auth = fallback.auth;
         policy.ca_file = fallback.ca_file;
         policy.crl_file = fallback.crl_file;
@@ -223,6 +227,16 @@ static iso_err add_cert(struct tls_entry *entry, const struct tls_cert *cert, st
     return ISO_OK;
 }
 
+/* The number of a policy; those of one server are few. */
+static uint32_t number_of(struct tls_server *server, const struct tls_policy *policy, struct tls_policy *seen)
+{
+    for (uint32_t i = 0; i < server->n_policies; i++)
+        if (same_policy(&seen[i], policy))
+            return i;
+    seen[server->n_policies] = *policy;
+    return server->n_policies++;
+}
+
 static iso_err make_entry(struct tls_server *server, struct tls_entry *entry,
                           const struct tls_server_options *options, struct tls_fault *fault)
 {
@@ -265,6 +279,7 @@ static iso_err make_entry(struct tls_server *server, struct tls_entry *entry,
     if (!SSL_CTX_set_cipher_list(ctx, ciphers) || !SSL_CTX_set_ciphersuites(ctx, ciphers_13) ||
         !SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384"))
         return tls_fail(fault, "tls", "this OpenSSL lacks the ciphers that are needed");
+    entry->policy = number_of(server, &policy, server->policies);
     bind_sessions(entry, &policy, options->name);
     SSL_CTX_set_session_id_context(ctx, entry->session_context, sizeof(entry->session_context));
     return set_clients(ctx, &policy, fault);
@@ -319,7 +334,8 @@ static iso_err make_entries(struct tls_server *server, const struct tls_server_o
     tls_names_sort(&all);
     /* Never moved: contexts point to their entries. */
     server->entries = calloc(all.n + 1, sizeof(*server->entries));
-    iso_assert(server->entries != NULL);
+    server->policies = calloc(all.n + 1, sizeof(*server->policies));
+    iso_assert(server->entries && server->policies);
     iso_err err = make_default(server, &all, options, fault);
     for (uint32_t i = 0, n; i < all.n && !err; i += n) {
         const struct tls_cert *certs[TLS_CERT_KINDS];
@@ -333,6 +349,8 @@ static iso_err make_entries(struct tls_server *server, const struct tls_server_o
     }
     tls_names_sort(&server->names);
     tls_names_fini(&all);
+    free(server->policies);
+    server->policies = NULL;
     return err;
 }
 
@@ -396,6 +414,16 @@ void tls_server_unref(struct tls_server **given)
     *given = NULL;
     if (atomic_fetch_sub_explicit(&server->refs, 1, memory_order_acq_rel) == 1)
         free_server(server);
+}
+
+bool tls_host_is_misdirected(const struct conn *conn, struct slice host)
+{
+    const struct tls_conn *tls = conn->layer_state;
+    uint32_t index = 0;
+    if (tls->server->n_policies < 2)
+        return false;
+    tls_names_find(&tls->server->names, host, &index);
+    return tls->server->entries[index].policy != tls->policy;
 }
 
 SSL *tls_server_open(struct tls_server *server)

@@ -20,6 +20,8 @@ struct tls_conn {
     struct buf *kept;              /* owns: received, and not yet taken by OpenSSL */
     struct buf *held;              /* owns: made while reading (tickets), leaves with the next write */
     struct list waiting;           /* in thread->waiting: its handshake goes on in a later turn */
+    uint32_t policy;               /* of the entry chosen, with `server` */
+    char *subject;                 /* owns: tls_peer_subject(), once it was asked for */
     bool is_open;                  /* the handshake is done */
     bool has_begun;                /* something came from the peer, or our hello was made */
     bool saw_close;                /* close_notify came */

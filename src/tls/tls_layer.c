@@ -458,6 +458,7 @@ static void tls_close(struct conn *conn)
     buf_give(thread->bufs, &tls->kept);
     buf_give(thread->bufs, &tls->held);
     list_remove(&tls->waiting);
+    free(tls->subject);
     SSL_free(tls->ssl);
     if (tls->server)
         tls_server_unref(&tls->server);

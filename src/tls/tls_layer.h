@@ -26,6 +26,14 @@ bool tls_accept(struct tls_thread *thread, struct conn *conn, struct tls_server 
 bool tls_is_resumed(const struct conn *conn);
 /* The protocol chosen by ALPN, "" without one. Borrows from the connection. */
 struct slice tls_alpn(const struct conn *conn);
+/* Is this host, by the certificates of the listener, under another policy (client certificates, versions)
+ * than the name that the connection was made for? Then a request for it has no business here. */
+bool tls_host_is_misdirected(const struct conn *conn, struct slice host);
+
+/* The verified certificate that the peer showed: its subject as RFC 2253 has it, in printable ASCII, and the
+ * SHA-256 of the certificate as 64 digits. False: it showed none. Borrows from the connection. */
+bool tls_peer_subject(const struct conn *conn, struct slice *subject, struct slice *sha256);
+
 /* Why the connection failed, in OpenSSL's words, or NULL. */
 const char *tls_failure(const struct conn *conn);
 /* "TLSv1.3". */

@@ -592,3 +592,129 @@ def test_C_092_checks_speak_tls_with_the_name_of_the_group(stand, ca, check):
         assert proxy.metrics().total("target_up", target=backend.label) == 0
     assert set(good.names) == {"shop.internal"}
     assert [stand.ask().body for _ in range(3)] == [b"good"] * 3
+
+
+# Certificates of clients
+
+
+def client_cert_config(stand, ca, backend, tls=None, **extra):
+    return serve_tls(stand, backend, [{**ca.issue("t", "t.example"), **extra}], tls)
+
+
+def test_A5_clients_show_a_certificate_and_targets_learn_whose(stand, ca, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = Authority(tmp_path / "other", "other")
+    ann = ca.issue("ann", subject="/O=Isobar, Ltd/CN=Ann \u00fc")
+    backend = stand.backend()
+    proxy = client_cert_config(stand, ca, backend, {"client_ca_file": ca.file})
+    wire = client(stand, ca.context(client=ann))
+    wire.request(fields=[("X-Client-Cert-Subject", "CN=forged"), ("X-Client-Cert-SHA256", "00"), ("x_client_cert_subject", "x")])
+    assert wire.read_response().status == 200
+    request = backend.requests[-1]
+    assert request.get("X-Client-Cert-Subject") == r"CN=Ann \C3\BC,O=Isobar\, Ltd"
+    fingerprint = openssl("x509", "-in", ann["cert_file"], "-noout", "-fingerprint", "-sha256").split("=")[1].strip()
+    assert request.get("X-Client-Cert-SHA256") == fingerprint.replace(":", "").lower()
+    assert request.get("x_client_cert_subject") is None
+    # A resumed session is still Ann's.
+    context = ca.context(client=ann)
+    first = client(stand, context)
+    first.request()
+    first.read_response()
+    again = client(stand, context, session=first.sock.session)
+    again.request()
+    assert again.read_response().status == 200 and again.sock.session_reused
+    assert backend.requests[-1].get("X-Client-Cert-Subject").startswith("CN=Ann")
+    before = handshakes(proxy, "failed")
+    stranger = other.issue("bob")
+    for context in (ca.context(), ca.context(client=stranger)):
+        with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+            wire = client(stand, context)  # TLS 1.3 tells of it with the first read
+            wire.request()
+            wire.read_response()
+    assert wait_until(lambda: handshakes(proxy, "failed") == before + 2)
+
+
+def test_A5_a_certificate_may_be_optional(stand, ca):
+    backend = stand.backend()
+    client_cert_config(stand, ca, backend, {"client_ca_file": ca.file, "client_auth": "optional"})
+    wire = client(stand, ca.context())
+    wire.request(fields=[("X-Client-Cert-Subject", "CN=forged")])
+    assert wire.read_response().status == 200
+    assert backend.requests[-1].get("X-Client-Cert-Subject") is None
+    wire = client(stand, ca.context(client=ca.issue("ann")))
+    wire.request()
+    wire.read_response()
+    assert backend.requests[-1].get("X-Client-Cert-Subject") == "CN=ann"
+
+
+def test_A5_revoked_certificates_are_refused_and_old_sessions_too(stand, ca):
+    ann = ca.issue("ann")
+    crl, index, settings = ca.path("crl.pem"), ca.path("index.txt"), ca.path("ca.cnf")
+    with open(settings, "w", encoding="ascii") as text:
+        text.write(f"[ca]\ndefault_ca=d\n[d]\ndatabase={index}\ndefault_md=sha256\ndefault_crl_days=30\n")
+    open(index, "w", encoding="ascii").close()
+
+    def make_crl():
+        openssl("ca", "-config", settings, "-gencrl", "-keyfile", ca.key, "-cert", ca.file, "-out", crl)
+
+    make_crl()
+    proxy = client_cert_config(stand, ca, stand.backend(), {"client_ca_file": ca.file, "crl_file": crl})
+    context = ca.context(client=ann)
+
+    def visit(session=None):
+        wire = client(stand, context, session=session)
+        wire.request()
+        assert wire.read_response().status == 200
+        return wire.sock
+
+    session = visit().session
+    assert visit(session).session_reused
+    openssl("ca", "-config", settings, "-revoke", ann["cert_file"], "-keyfile", ca.key, "-cert", ca.file)
+    make_crl()
+    proxy.reload()
+    for old in (None, session):
+        with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+            visit(old)
+
+
+def test_A5_what_a_name_asks_of_clients_cannot_be_had_through_another_name(stand, ca):
+    backend = stand.backend()
+    certs = [ca.issue("open", "open.example"), {**ca.issue("closed", "closed.example"), "client_ca_file": ca.file},
+             {**ca.issue("old", "old.example"), "max_version": "1.2"}]
+    proxy = serve_tls(stand, backend, certs)
+    context = ca.context()
+    wire = client(stand, context, "open.example")
+    wire.request(host="open.example")
+    assert wire.read_response().status == 200
+    session = wire.sock.session
+    for host in ("closed.example", "CLOSED.example:443", "old.example"):
+        wire.request(host=host)
+        assert wire.read_response().status == 421
+    wire.request(host="else.example")
+    assert wire.read_response().status == 200
+    # Nor by a session of the open name, nor without SNI.
+    with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+        sock = context.wrap_socket(connect(address_of(proxy.config)).sock, server_hostname="closed.example", session=session)
+        assert not sock.session_reused
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: closed.example\r\n\r\n")
+        assert sock.recv(1000) == b""
+        raise ConnectionError
+    with_cert = client(stand, ca.context(client=ca.issue("ann")), "closed.example")
+    with_cert.request(host="closed.example")
+    assert with_cert.read_response().status == 200
+    assert client(stand, context, "old.example").sock.version() == "TLSv1.2"
+    assert {request.get("Host") for request in backend.requests} == {"open.example", "else.example", "closed.example"}
+
+
+def test_A5_an_ocsp_answer_is_stapled(stand, ca):
+    certificate = ca.issue("t", "t.example")
+    index, answer = ca.path("index.txt"), ca.path("ocsp.der")
+    serial = openssl("x509", "-in", certificate["cert_file"], "-noout", "-serial").split("=")[1].strip()
+    with open(index, "w", encoding="ascii") as text:
+        text.write(f"V\t351231235959Z\t\t{serial}\tunknown\t/CN=t.example\n")
+    openssl("ocsp", "-index", index, "-rsigner", ca.file, "-rkey", ca.key, "-CA", ca.file, "-issuer", ca.file,
+            "-cert", certificate["cert_file"], "-respout", answer, "-ndays", "7")
+    proxy = serve_tls(stand, stand.backend(), [{**certificate, "ocsp_file": answer}])
+    where = ["-connect", "%s:%d" % address_of(proxy.config), "-servername", "t.example"]
+    assert "OCSP Response Status: successful" in openssl("s_client", *where, "-status", data=b"")
+    assert "OCSP response" not in openssl("s_client", *where, data=b"").replace("OCSP response: no response sent", "")

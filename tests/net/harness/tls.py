@@ -36,7 +36,7 @@ class Authority:
     def issue(self, name, *hosts, kind="ec", days=30, subject=None, usage="serverAuth,clientAuth"):
         """A certificate with its key: {name, cert_file, key_file} for the configuration."""
         cert, key, request, extensions = (self.path(name + suffix) for suffix in (".pem", ".key", ".csr", ".ext"))
-        openssl("req", *self.key_options(kind), "-nodes", "-keyout", key, "-out", request,
+        openssl("req", "-utf8", *self.key_options(kind), "-nodes", "-keyout", key, "-out", request,
                 "-subj", subject or f"/CN={hosts[0] if hosts else name}")
         with open(extensions, "w", encoding="ascii") as text:
             names = ",".join(("IP:" if host[0].isdigit() else "DNS:") + host for host in hosts)
