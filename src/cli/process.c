@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "health/health.h"
 #include "net/listen.h"
+#include "proxy/snapshot_tls.h"
 #include "proxy/worker.h"
 #include "tls/tickets.h"
 
@@ -25,6 +26,7 @@ enum {
     ADOPT_MS = 2000,
     ADOPT_POLL_US = 100,
     JOIN_POLL_MS = 10,
+    EXPIRY_S = 86400,
     SUCCESSOR_POLL_MS = 100,
     HANDOVER_MS = 2000, /* that clients have to ask once more on their connection and hear that it ends */
 };
@@ -43,7 +45,7 @@ struct process {
     struct health *health;    /* owns */
     struct control *control;  /* owns */
     struct control_view view;
-    struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer;
+    struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer;
     char executable[PATH_MAX]; /* that a successor is started from */
     pid_t successor;           /* 0: none */
 };
@@ -229,6 +231,7 @@ static void publish(struct process *process, struct snapshot *now)
         worker_publish(process->workers[w], now);
     wait_until_in_force(process, now->version);
     watch(process, now, NULL);
+    snapshot_warn_expiring(now);
     process->view.snapshot = now;
     process->view.accesslog = now->log ? now->log->log : NULL;
     process->view.reload.succeeded_wall_ns = clock_wall_ns();
@@ -239,6 +242,13 @@ static void publish(struct process *process, struct snapshot *now)
     process->retired = old;
     struct loop *loop = control_loop(process->control);
     loop_timer_set(loop, &process->reap_timer, loop->now_ns + REAP_MS * NS_PER_MS);
+}
+
+/* Once a day, as long as it is true. */
+static void on_expiry(struct loop *loop, struct loop_timer *timer)
+{
+    snapshot_warn_expiring(container_of(timer, struct process, expiry_timer)->current);
+    loop_timer_set(loop, timer, loop->now_ns + EXPIRY_S * NS_PER_S);
 }
 
 static iso_err build(struct process *process, struct config **config, struct snapshot **out,
@@ -538,6 +548,7 @@ int process_run(const struct process_source *source)
     struct iso_diag diag;
     loop_timer_init(&process.reap_timer, on_reap);
     loop_timer_init(&process.join_timer, on_join);
+    loop_timer_init(&process.expiry_timer, on_expiry);
     loop_timer_init(&process.successor_timer, on_successor);
     upgrade_executable(process.executable);
     listen_inherit();
@@ -555,6 +566,8 @@ int process_run(const struct process_source *source)
             config_free(config);
     } else {
         log_ready(&process);
+        loop_timer_set(control_loop(process.control), &process.expiry_timer,
+                       control_loop(process.control)->now_ns + EXPIRY_S * NS_PER_S);
         control_run(process.control);
     }
     wind_up(&process);

@@ -28,11 +28,12 @@ struct metric {
 #define OFFSET_GROUP(member)    offsetof(struct group_counters, member)
 #define OFFSET_TARGET(member)   offsetof(struct target_counters, member)
 /* Process metrics have whole names in the table, because not all begin with isobar_. */
-#define NAME_PROCESS(text)  text
-#define NAME_WORKER(text)   "isobar_" text
-#define NAME_LISTENER(text) "isobar_" text
-#define NAME_GROUP(text)    "isobar_" text
-#define NAME_TARGET(text)   "isobar_" text
+#define NAME_PROCESS(text)     text
+#define NAME_WORKER(text)      "isobar_" text
+#define NAME_LISTENER(text)    "isobar_" text
+#define NAME_CERTIFICATE(text) "isobar_" text
+#define NAME_GROUP(text)       "isobar_" text
+#define NAME_TARGET(text)      "isobar_" text
 
 static const struct metric metrics[] = {
 #define COUNTER(in, id, text, what)                                                                          \
@@ -115,6 +116,15 @@ static void add_listener_rows(struct page *page, const struct snapshot *snapshot
         row->listener = &snapshot->listeners[i];
         add_label(row, "listener", snapshot->listeners[i].config->name);
         set_counters(row, runtime->workers, sizeof(*runtime->workers), runtime->n_workers);
+    }
+}
+
+static void add_certificate_rows(struct page *page, const struct snapshot *snapshot)
+{
+    struct row *row = add_rows(page, SCOPE_CERTIFICATE, snapshot->n_certs);
+    for (uint32_t i = 0; i < snapshot->n_certs; i++, row++) {
+        row->cert = snapshot->certs[i];
+        add_label(row, "certificate", snapshot->config->certificates[i].name);
     }
 }
 
@@ -260,6 +270,7 @@ void metrics_write(struct text *text, const struct control_view *view, bool is_o
     add_worker_rows(&page);
     if (view->snapshot) {
         add_listener_rows(&page, view->snapshot);
+        add_certificate_rows(&page, view->snapshot);
         add_group_rows(&page, view->snapshot);
     }
     prom_begin(&page.prom, text, is_openmetrics);

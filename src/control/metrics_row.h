@@ -7,7 +7,15 @@
 #include "control/process.h"
 #include "observe/prometheus.h"
 
-enum scope { SCOPE_PROCESS, SCOPE_WORKER, SCOPE_LISTENER, SCOPE_GROUP, SCOPE_TARGET, SCOPE_COUNT };
+enum scope {
+    SCOPE_PROCESS,
+    SCOPE_WORKER,
+    SCOPE_LISTENER,
+    SCOPE_CERTIFICATE,
+    SCOPE_GROUP,
+    SCOPE_TARGET,
+    SCOPE_COUNT
+};
 
 /* One object of a scope: its labels, its counters, and where the values beside them are. */
 struct row {
@@ -19,6 +27,7 @@ struct row {
     uint32_t index; /* of the worker or the target */
     const struct snap_listener *listener;
     const struct snap_group *group;
+    const struct tls_cert *cert;
     struct backend *target; /* only read */
     char name[12];          /* of a worker */
 };

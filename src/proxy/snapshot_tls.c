@@ -2,6 +2,7 @@
 #include "proxy/snapshot_tls.h"
 
 #include "core/clock.h"
+#include "core/log.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -135,6 +136,21 @@ iso_err snapshot_add_tls(struct snapshot *snapshot, struct snap_listener *listen
     if (listener->config->protocol != CONFIG_HTTPS)
         return ISO_OK;
     return make_server(listener->config, snapshot->certs, &snapshot->arena, &listener->tls, diag);
+}
+
+void snapshot_warn_expiring(const struct snapshot *snapshot)
+{
+    enum { WARN_DAYS = 14, DAY_S = 86400 };
+    int64_t now_s = (int64_t)(clock_wall_ns() / NS_PER_S);
+    for (uint32_t i = 0; i < snapshot->n_certs; i++) {
+        const struct config_certificate *config = &snapshot->config->certificates[i];
+        int64_t left_s = tls_cert_not_after_s(snapshot->certs[i]) - now_s;
+        if (left_s < 0)
+            log_warning("certificate %.*s has expired", SLICE_ARG(config->name));
+        else if (left_s < WARN_DAYS * DAY_S)
+            log_warning("certificate %.*s expires in %d days", SLICE_ARG(config->name),
+                        (int)(left_s / DAY_S));
+    }
 }
 
 iso_err snapshot_check_tls(const struct config *config, struct iso_diag *diag)

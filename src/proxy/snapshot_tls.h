@@ -15,6 +15,9 @@ iso_err snapshot_add_tls(struct snapshot *snapshot, struct snap_listener *listen
 /* The group's context, when its targets speak TLS. */
 iso_err snapshot_add_group_tls(struct snap_group *group, struct iso_diag *diag) ISO_MUST_USE;
 
+/* Writes a warning to the log for each certificate that has expired or will within 14 days. */
+void snapshot_warn_expiring(const struct snapshot *snapshot);
+
 /* Would a snapshot of this configuration get its TLS contexts? Reads the files, keeps nothing (C-127). */
 iso_err snapshot_check_tls(const struct config *config, struct iso_diag *diag) ISO_MUST_USE;
 

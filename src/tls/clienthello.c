@@ -153,6 +153,8 @@ enum client_hello_result client_hello_peek(const char *data, size_t len, char *s
             return CLIENT_HELLO_INVALID;
         data += RECORD_HEADER;
         len -= RECORD_HEADER;
+        if (len == 0)
+            return CLIENT_HELLO_INCOMPLETE;
         size_t part = record < len ? record : len, room = CLIENT_HELLO_BYTES + MESSAGE_HEADER - have;
         size_t taken = part < room ? part : room;
         if (have == 0) {

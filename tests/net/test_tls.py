@@ -718,3 +718,13 @@ def test_A5_an_ocsp_answer_is_stapled(stand, ca):
     where = ["-connect", "%s:%d" % address_of(proxy.config), "-servername", "t.example"]
     assert "OCSP Response Status: successful" in openssl("s_client", *where, "-status", data=b"")
     assert "OCSP response" not in openssl("s_client", *where, data=b"").replace("OCSP response: no response sent", "")
+
+
+def test_A5_expiry_is_in_the_metrics_and_warned_of(stand, ca):
+    soon, later = ca.issue("soon", "t.example", days=5), ca.issue("later", "u.example", days=100)
+    proxy = serve_tls(stand, stand.backend(), [soon, later])
+    metrics = proxy.metrics()
+    for name, days in (("soon", 5), ("later", 100)):
+        left_s = metrics.total("certificate_expiry_timestamp_seconds", certificate=name) - time.time()
+        assert abs(left_s - days * 86400) < 3600
+    assert "certificate soon expires in 4 days" in proxy.stderr and "certificate later" not in proxy.stderr

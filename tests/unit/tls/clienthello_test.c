@@ -105,6 +105,7 @@ static void name_and_protocols_are_read(void **state)
     struct bytes extensions = usual();
     struct client_hello hello;
     struct slice name;
+    assert_int_equal(client_hello_peek("\x16\x03\x01\x01\x00", 5, scratch, &hello), CLIENT_HELLO_INCOMPLETE);
     assert_int_equal(peek(&extensions, 16000, &hello), CLIENT_HELLO_COMPLETE);
     assert_true(slice_eq(hello.server_name, SLICE("shop.example")));
     assert_true(hello.offers_tls_1_3);
