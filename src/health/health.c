@@ -387,7 +387,7 @@ static void apply(struct loop *loop, void *arg)
 static void on_rung(struct loop *loop, void *arg)
 {
     struct health *health = arg;
-    atomic_exchange_explicit(&health->is_rung, false, memory_order_acquire);
+    atomic_exchange_explicit(&health->is_rung, false, memory_order_acq_rel);
     for (uint32_t g = 0; g < health->n_groups; g++)
         group_judge(health->groups[g]);
 }

@@ -72,7 +72,7 @@ struct health {
     struct loop_call ring_call;
     /* any thread: atomic */
     _Atomic uint32_t n_unsettled; /* relaxed */
-    _Atomic bool is_rung;         /* release by the ringer, acquire by the health thread */
+    _Atomic bool is_rung; /* acq_rel by both: whoever rings next writes what the health thread has read */
 };
 
 static inline enum target_state watch_state(const struct watch *watch)
