@@ -46,16 +46,19 @@ def need():
             f"mkdir -p {BPFFS} && mount -t bpf bpf {BPFFS}", shell=True, capture_output=True).returncode:
         why = f"no bpf file system on {BPFFS}"
     else:
-        done = subprocess.run(["ip", "netns", "add", f"try{os.getpid()}"], capture_output=True, text=True)
+        # In a namespace of its own: the machine's interfaces are not touched, and workers do not meet.
+        name = f"try{os.getpid()}"
+        done = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
         if done.returncode:
             why = "no network namespaces: " + done.stderr.strip()
         else:
-            sh(f"ip netns del try{os.getpid()}")
-            done = subprocess.run([ISOBAR, "l4", "decap", "--interface", "lo", "--vip", "192.0.2.1", "--mode", "generic",
-                                   "--pin", f"{BPFFS}/try{os.getpid()}"], capture_output=True, text=True)
+            done = subprocess.run(["nsenter", f"--net=/run/netns/{name}", ISOBAR, "l4", "decap", "--interface", "lo", "--vip",
+                                   "192.0.2.1", "--mode", "generic", "--pin", f"{BPFFS}/{name}"],
+                                  capture_output=True, text=True)
             if done.returncode:
                 why = done.stderr.strip()
-            sh(f"{ISOBAR} l4 detach --pin {BPFFS}/try{os.getpid()}", check=False)
+            sh(f"{ISOBAR} l4 detach --pin {BPFFS}/{name}", check=False)
+            sh(f"ip netns del {name}")
     if why and os.environ.get("ISOBAR_L4_REQUIRED"):
         pytest.fail(why)
     if why:
