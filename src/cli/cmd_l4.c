@@ -196,9 +196,22 @@ static bool fits_program(const struct l4_spec *was, const struct l4_spec *now, u
            l4_tunnel_bytes(was) == l4_tunnel_bytes(now) && l4_rings_needed(now) <= n_rings;
 }
 
+/* A program that could be loaded but not attached shares its maps with the one that runs, and has written to
+ * them. */
+static void restore(struct node *node)
+{
+    struct iso_diag diag;
+    diag_init(&diag);
+    usleep(L4_GRACE_MS * 1000);
+    if (publish(node, &diag))
+        cmd_l4_print_faults(&diag);
+    diag_fini(&diag);
+}
+
 /* On a fault everything stays as it was. */
 static void reload(struct node *node)
 {
+    bool tried = false;
     struct iso_diag diag;
     struct node old = *node;
     diag_init(&diag);
@@ -213,6 +226,7 @@ static void reload(struct node *node)
             err = publish(node, &diag);
         else
             err = start(node, &diag);
+        tried = true;
         if (err)
             config_free(node->config);
     }
@@ -224,6 +238,8 @@ static void reload(struct node *node)
         node->spec = old.spec;
         node->live = old.live;
         node->config = old.config;
+        if (tried)
+            restore(node);
     } else {
         l4_watch_set(&node->watch, &node->spec, &node->config->l4.check);
         config_free(old.config);

@@ -3,6 +3,7 @@
 direct return. The network is built once; every test leaves it with both lbs and p1, p2 in service."""
 import http.client
 import os
+import signal
 import socket
 import sys
 import threading
@@ -320,6 +321,29 @@ def test_isobar_itself_serves_http_behind_the_packet_tier(net):
     assert {host for _, host in seen} == {"p1", "p2"}
     for connection in connections:
         connection.close()
+
+
+def test_configuration_that_cannot_be_taken_changes_nothing(net):
+    some = flows(net, 40)
+    path = net.config("lb1")
+    with open(path) as file:
+        right = file.read()
+    for wrong in (right.replace("linger_s: 1", "table_size: 12"), right.replace("interfaces", "interfases"),
+                  # Taken as a text, and refused by the kernel when everything was prepared.
+                  right.replace("[eth0]", "[eth0, nosuch]").replace("state: up", "state: down")):
+        assert wrong != right
+        with open(path, "w") as file:
+            file.write(wrong)
+        before = net.log("lb1").count("stays as it was")
+        net.processes["lb1"].send_signal(signal.SIGHUP)
+        until = time.monotonic() + 10
+        while net.log("lb1").count("stays as it was") == before:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    time.sleep(0.2)
+    net.route(["lb1"])
+    assert all(flow.still() for flow in some)
+    close(some)
 
 
 def test_leaving_detaches_and_removes_everything(net):
