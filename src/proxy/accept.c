@@ -61,7 +61,14 @@ static bool accept_next(struct worker_listener *listener)
 static void on_accept(struct loop *loop, struct loop_io *io, uint32_t events)
 {
     struct worker_listener *listener = container_of(io, struct worker_listener, io);
-    for (int i = 0; i < ACCEPTS_PER_TURN && accept_next(listener); i++)
+    /* One, which spares the call that finds the queue empty; more as long as the queue is not empty turn
+     * after turn. */
+    bool was_short = loop->turns == listener->accepted_turn + 1 && loop->turns > 0;
+    listener->burst = !was_short                               ? 1
+                      : listener->burst < ACCEPTS_PER_TURN / 2 ? listener->burst * 2
+                                                               : ACCEPTS_PER_TURN;
+    listener->accepted_turn = loop->turns;
+    for (uint32_t i = 0; i < listener->burst && accept_next(listener); i++)
         ;
 }
 

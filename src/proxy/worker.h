@@ -35,9 +35,11 @@ struct worker_listener {
     struct snapshot *holds; /* set once it left the configuration: keeps `current` for its last connections */
     struct listener_counters *counters; /* the runtime's, this worker's */
     struct h1_limits limits;
-    struct list clients; /* of struct client */
-    struct list relays;  /* of struct relay: a TCP listener's connections */
-    struct list node;    /* in worker->listeners */
+    uint64_t accepted_turn; /* of the loop, when it last had something to accept */
+    uint32_t burst;         /* connections to take in this turn */
+    struct list clients;    /* of struct client */
+    struct list relays;     /* of struct relay: a TCP listener's connections */
+    struct list node;       /* in worker->listeners */
     struct loop_deferred deferred;
 };
 
