@@ -63,10 +63,9 @@ static void on_accept(struct loop *loop, struct loop_io *io, uint32_t events)
     struct worker_listener *listener = container_of(io, struct worker_listener, io);
     /* One, which spares the call that finds the queue empty; more as long as the queue is not empty turn
      * after turn. */
-    bool was_short = loop->turns == listener->accepted_turn + 1 && loop->turns > 0;
-    listener->burst = !was_short                               ? 1
-                      : listener->burst < ACCEPTS_PER_TURN / 2 ? listener->burst * 2
-                                                               : ACCEPTS_PER_TURN;
+    bool is_short = loop->turns == listener->accepted_turn + 1;
+    uint32_t more = listener->burst < ACCEPTS_PER_TURN ? listener->burst * 2 : ACCEPTS_PER_TURN;
+    listener->burst = is_short ? more : 1;
     listener->accepted_turn = loop->turns;
     for (uint32_t i = 0; i < listener->burst && accept_next(listener); i++)
         ;
@@ -107,6 +106,7 @@ static void serve(struct worker *worker, const struct snap_listener *snap)
         listener->worker = worker;
         listener->runtime = snap->runtime;
         listener->counters = &snap->runtime->workers[worker->index];
+        listener->burst = 1;
         list_init(&listener->clients);
         list_init(&listener->relays);
         list_push_back(&worker->listeners, &listener->node);

@@ -158,7 +158,7 @@ const struct ticket_chain *tls_thread_tickets(struct tls_thread *thread)
 /* ---- one connection ---- */
 
 /* Begins work on a connection: its input in the window, what was held back before what will be made. */
-static void begin(struct tls_conn *tls, bool with_held)
+static void begin(struct tls_conn *tls)
 {
     struct tls_thread *thread = tls->thread;
     thread->sending = tls->conn;
@@ -169,7 +169,7 @@ static void begin(struct tls_conn *tls, bool with_held)
         memcpy(thread->in, tls->kept->data + tls->kept->start, thread->in_end);
         buf_give(thread->bufs, &tls->kept);
     }
-    if (with_held && tls->held) {
+    if (tls->held) {
         thread->out_len = buf_len(tls->held);
         memcpy(thread->out, tls->held->data + tls->held->start, thread->out_len);
         buf_give(thread->bufs, &tls->held);
@@ -189,11 +189,12 @@ static bool keep_rest(struct tls_conn *tls)
     return true;
 }
 
-/* What was made while reading: with an answer on its way it leaves with that. */
+/* What was made while reading. Tickets and the like are not waited for: they leave with the next write, or
+ * with the end. */
 static bool hold_or_push(struct tls_conn *tls, bool hold)
 {
     struct tls_thread *thread = tls->thread;
-    if (!hold || tls->held)
+    if (!hold)
         return push(thread) != CONN_FAILED;
     struct slice made = slice_of(thread->out, thread->out_len);
     thread->out_len = 0;
@@ -338,14 +339,17 @@ static enum conn_result tls_read(struct conn *conn, char *data, size_t cap, size
         conn->saw_eof |= tls->saw_close;
         return tls->has_failed ? CONN_FAILED : CONN_EOF;
     }
-    begin(tls, false);
+    begin(tls);
     if (!tls->is_open)
         result = accept_on(tls);
     if (result == CONN_OK) {
         conn->is_handshaking = false;
         result = decrypt(tls, data, cap, n);
     }
-    bool ok = keep_rest(tls) && hold_or_push(tls, result == CONN_OK);
+    /* In TLS 1.2 the peer still waits for our end of the handshake. */
+    bool is_awaited = result != CONN_OK &&
+                      (result != CONN_BLOCKED || !tls->is_open || SSL_version(tls->ssl) != TLS1_3_VERSION);
+    bool ok = keep_rest(tls) && hold_or_push(tls, !is_awaited);
     if (conn->is_misspoken) {
         tls_close(conn);
         return CONN_FAILED;
@@ -427,7 +431,7 @@ static enum conn_result tls_write(struct conn *conn, struct buf_pool *bufs, cons
         return CONN_FAILED;
     struct buf *kept = tls->kept; /* not this call's business */
     tls->kept = NULL;
-    begin(tls, true);
+    begin(tls);
     bool ok = encrypt_pieces(tls, pieces, n);
     if (ok && conn->is_last_write)
         add_close(tls);
@@ -442,7 +446,7 @@ static void tls_shut(struct conn *conn)
         return;
     struct buf *kept = tls->kept;
     tls->kept = NULL;
-    begin(tls, true);
+    begin(tls);
     add_close(tls);
     tls->kept = kept;
     if (push(tls->thread) == CONN_FAILED)
@@ -492,7 +496,7 @@ static enum conn_result tls_handshake(struct conn *conn, struct buf_pool *bufs)
     enum conn_result result = CONN_BLOCKED;
     if (tls->has_failed)
         return CONN_FAILED;
-    begin(tls, false);
+    begin(tls);
     while (result == CONN_BLOCKED) {
         if (tls->has_begun && thread->in_at == thread->in_end) { /* the first step needs no input */
             enum conn_result filled = fill(tls, IN_BYTES);
