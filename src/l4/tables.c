@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "l4/tables.h"
+#include "l4/publication.h"
 
 #include "core/clock.h"
 #include "core/hash.h"
@@ -7,29 +7,6 @@
 #include "balance/maglev.h"
 
 #include <stdlib.h>
-
-enum { REAL_BUCKETS = 4 * L4_REALS };
-
-/* VIPs that share both the set of reals and the ring they had so far share the next ring. */
-struct ring_group {
-    uint32_t set, old_ring, new_ring;
-    bool fresh; /* new_ring was written in this publication */
-};
-
-struct publication {
-    struct l4_tables *tables;
-    const struct l4_spec *spec;
-    struct iso_diag *diag;
-    struct l4_vip_bank *old, *bank; /* in force; being filled */
-    uint32_t now, window;
-    uint16_t real_ids[L4_REALS];   /* by index in spec->reals */
-    uint64_t known[L4_REALS / 64]; /* ids of reals in the spec */
-    bool usable[L4_REALS];         /* by id */
-    uint16_t by_address[REAL_BUCKETS];
-    uint64_t ring_used[L4_MAX_RINGS / 64];
-    struct ring_group groups[L4_MAX_RINGS];
-    uint32_t n_groups;
-};
 
 void l4_tables_init(struct l4_tables *tables, const struct l4_view *view)
 {
@@ -53,180 +30,6 @@ uint32_t l4_rings_needed(const struct l4_spec *spec)
 {
     uint32_t needed = 2 * spec->n_sets + 6;
     return needed > L4_MAX_RINGS ? L4_MAX_RINGS : needed;
-}
-
-/* ---- reals ---- */
-
-static void real_fill(struct l4_real *real, const struct ip_addr *ip, bool gue)
-{
-    struct l4_real r = {0};
-    if (ip->family == 4) {
-        memcpy(r.addr, ip->bytes, 4);
-        r.addr_sum = (r.addr[0] & 0xffff) + (r.addr[0] >> 16);
-    } else {
-        memcpy(r.addr, ip->bytes, 16);
-        r.flags |= L4_REAL_V6;
-    }
-    if (gue)
-        r.flags |= L4_REAL_GUE;
-    *real = r;
-}
-
-static bool real_is_used(const struct l4_real *real)
-{
-    return real->addr[0] | real->addr[1] | real->addr[2] | real->addr[3];
-}
-
-uint32_t l4_real_id(const struct l4_view *view, const struct ip_addr *ip, bool gue)
-{
-    struct l4_real wanted;
-    real_fill(&wanted, ip, gue);
-    for (uint32_t id = 1; id < L4_REALS; id++) {
-        const struct l4_real *real = &view->reals[id];
-        if (!memcmp(real->addr, wanted.addr, sizeof(wanted.addr)) &&
-            (real->flags & ~(uint32_t)L4_REAL_USABLE) == wanted.flags)
-            return id;
-    }
-    return 0;
-}
-
-void l4_real_address(const struct l4_real *real, struct ip_addr *ip)
-{
-    *ip = (struct ip_addr){.family = real->flags & L4_REAL_V6 ? 6 : 4};
-    memcpy(ip->bytes, real->addr, ip->family == 6 ? 16 : 4);
-}
-
-/* Entries of an id that now means another real would send old flows there. */
-static void forget_flows(struct l4_tables *tables, uint32_t id)
-{
-    for (uint32_t set = 0; set < tables->view.flow_sets; set++)
-        for (uint32_t i = 0; i < L4_WAYS; i++) {
-            struct l4_flow *flow = &tables->view.flows[set].way[i];
-            if ((flow->word & (L4_REALS - 1)) == id)
-                __atomic_store_n(&flow->state, L4_FLOW_NONE, __ATOMIC_RELAXED);
-        }
-}
-
-/* A fresh id: never used ones first, then one whose real is gone. 0: none left. */
-static uint32_t real_id_new(struct publication *pub)
-{
-    struct l4_view *view = &pub->tables->view;
-    for (uint32_t id = 1; id < L4_REALS; id++)
-        if (!real_is_used(&view->reals[id]))
-            return id;
-    for (uint32_t i = 0; i < L4_REALS - 1; i++) {
-        uint32_t id = 1 + (pub->tables->next_real - 1 + i) % (L4_REALS - 1);
-        if (view->reals[id].flags & L4_REAL_USABLE || pub->known[id / 64] >> (id % 64) & 1)
-            continue;
-        pub->tables->next_real = 1 + id % (L4_REALS - 1);
-        forget_flows(pub->tables, id);
-        for (uint32_t cpu = 0; cpu < view->n_cpus; cpu++)
-            view->real_count[cpu * L4_REALS + id] = (struct l4_traffic){0};
-        return id;
-    }
-    return 0;
-}
-
-static uint32_t real_bucket(const struct l4_real *real)
-{
-    __u64 words[2];
-    memcpy(words, real->addr, sizeof(words));
-    return (uint32_t)(l4_mix(words[0] ^ l4_mix(words[1] ^ (real->flags & ~(uint32_t)L4_REAL_USABLE))) %
-                      REAL_BUCKETS);
-}
-
-static bool is_same_real(const struct l4_real *a, const struct l4_real *b)
-{
-    return !memcmp(a->addr, b->addr, sizeof(a->addr)) && !((a->flags ^ b->flags) & ~(uint32_t)L4_REAL_USABLE);
-}
-
-/* The id of a real among those indexed, 0 if new; `*bucket` is where it stands or would. */
-static uint32_t real_find(struct publication *pub, const struct l4_real *real, uint32_t *bucket)
-{
-    *bucket = real_bucket(real);
-    for (; pub->by_address[*bucket]; *bucket = (*bucket + 1) % REAL_BUCKETS)
-        if (is_same_real(&pub->tables->view.reals[pub->by_address[*bucket]], real))
-            return pub->by_address[*bucket];
-    return 0;
-}
-
-static void index_reals(struct publication *pub)
-{
-    for (uint32_t id = 1; id < L4_REALS; id++) {
-        uint32_t bucket;
-        const struct l4_real *real = &pub->tables->view.reals[id];
-        if (real_is_used(real) && !real_find(pub, real, &bucket))
-            pub->by_address[bucket] = (uint16_t)id;
-    }
-}
-
-static iso_err fail_twice(struct publication *pub, uint32_t index)
-{
-    diag_add(pub->diag, DIAG_ERROR, "", 0, 0, "/nodes", "%.*s: a second real with the same address",
-             SLICE_ARG(pub->spec->reals[index].name));
-    return ISO_ERR_INVALID;
-}
-
-static iso_err assign_reals(struct publication *pub)
-{
-    const struct l4_spec *spec = pub->spec;
-    struct l4_view *view = &pub->tables->view;
-    if (spec->n_reals >= L4_REALS) {
-        diag_add(pub->diag, DIAG_ERROR, "", 0, 0, "/nodes", "at most %d reals, there are %u", L4_REALS - 1,
-                 spec->n_reals);
-        return ISO_ERR_LIMIT;
-    }
-    for (uint32_t i = 0; i < spec->n_reals; i++) {
-        struct l4_real real;
-        uint32_t bucket;
-        real_fill(&real, &spec->reals[i].ip, spec->reals[i].gue);
-        uint32_t id = real_find(pub, &real, &bucket);
-        pub->real_ids[i] = (uint16_t)id;
-        if (id && pub->known[id / 64] >> (id % 64) & 1)
-            return fail_twice(pub, i);
-        if (id)
-            pub->known[id / 64] |= 1ull << (id % 64);
-    }
-    for (uint32_t i = 0; i < spec->n_reals; i++) {
-        struct l4_real real;
-        uint32_t bucket;
-        real_fill(&real, &spec->reals[i].ip, spec->reals[i].gue);
-        if (pub->real_ids[i])
-            continue;
-        if (real_find(pub, &real, &bucket))
-            return fail_twice(pub, i);
-        uint32_t id = real_id_new(pub);
-        if (!id)
-            return ISO_ERR_LIMIT;
-        pub->real_ids[i] = (uint16_t)id;
-        pub->known[id / 64] |= 1ull << (id % 64);
-        pub->by_address[bucket] = (uint16_t)id;
-        view->reals[id] = real;
-    }
-    for (uint32_t i = 0; i < spec->n_reals; i++)
-        pub->usable[pub->real_ids[i]] = spec->reals[i].usable;
-    return ISO_OK;
-}
-
-/* Before the new tables are in force: they name only reals that can be used. */
-static void admit_reals(struct publication *pub)
-{
-    struct l4_real *reals = pub->tables->view.reals;
-    for (uint32_t i = 0; i < pub->spec->n_reals; i++) {
-        uint32_t number = pub->spec->reals[i].server_ids[0];
-        reals[pub->real_ids[i]].number = number <= 0xffff ? number : 0;
-    }
-    for (uint32_t id = 1; id < L4_REALS; id++)
-        if (pub->usable[id])
-            reals[id].flags |= L4_REAL_USABLE;
-}
-
-/* After it: whatever the new spec calls failed or does not know any more. */
-static void retire_reals(struct publication *pub)
-{
-    for (uint32_t id = 1; id < L4_REALS; id++)
-        if (!pub->usable[id])
-            pub->tables->view.reals[id].flags &= ~(uint32_t)L4_REAL_USABLE;
 }
 
 /* ---- rings ---- */
@@ -608,19 +411,19 @@ iso_err l4_tables_publish(struct l4_tables *tables, const struct l4_spec *spec, 
     wait_until(tables->bank_free_ns);
     memset(pub->bank, 0, sizeof(*pub->bank));
     mark_rings_in_force(pub);
-    index_reals(pub);
+    l4_reals_index(pub);
 
-    iso_err err = assign_reals(pub);
+    iso_err err = l4_reals_assign(pub);
     if (!err)
         err = add_prefixes(pub);
     if (!err)
         err = add_vips(pub);
     if (!err) {
         uint64_t free_at = clock_mono_ns() + L4_GRACE_MS * NS_PER_MS;
-        admit_reals(pub);
+        l4_reals_admit(pub);
         __atomic_store_n(&view->control->bank, !bank, __ATOMIC_RELEASE);
         __atomic_add_fetch(&view->control->generation, 1, __ATOMIC_RELEASE);
-        retire_reals(pub);
+        l4_reals_retire(pub);
         tables->bank_free_ns = free_at;
         for (uint32_t i = 0; i < pub->n_groups; i++)
             if (pub->groups[i].new_ring != pub->groups[i].old_ring)
