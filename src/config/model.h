@@ -142,7 +142,9 @@ struct config_load_balancer {
     uint32_t n_listeners;
 };
 
-enum config_health_type { CONFIG_HEALTH_NONE, CONFIG_HEALTH_TCP, CONFIG_HEALTH_HTTP };
+/* DEEP is HTTP that asks for what the process depends on; without deep_ejects it only warns. Source: D1, D8.
+ */
+enum config_health_type { CONFIG_HEALTH_NONE, CONFIG_HEALTH_TCP, CONFIG_HEALTH_HTTP, CONFIG_HEALTH_DEEP };
 
 struct config_status_range {
     uint16_t from, to;
@@ -159,6 +161,7 @@ struct config_health_check {
     uint32_t down_interval_ms; /* key down_interval_s; 0: as interval */
     uint32_t timeout_ms;
     uint32_t healthy_threshold, unhealthy_threshold;
+    bool deep_ejects;
 };
 
 enum config_affinity_type {

@@ -12,6 +12,8 @@ static const struct schema_choice health_types[] = {
     {"none", CONFIG_HEALTH_NONE, "no checks: every target counts as healthy"},
     {"tcp", CONFIG_HEALTH_TCP, "a connection is accepted"},
     {"http", CONFIG_HEALTH_HTTP, "a request is answered with an expected status"},
+    {"deep", CONFIG_HEALTH_DEEP,
+     "the same of a path that checks dependencies: a failure is a warning, and takes nobody out"},
     {NULL}};
 
 #define HOLDER struct config_health_check
@@ -39,6 +41,8 @@ static const struct schema_key health_check_keys[] = {
     NUMBER("healthy_threshold", healthy_threshold, 1, 100, "2", "successes in a row until a target is up"),
     NUMBER("unhealthy_threshold", unhealthy_threshold, 1, 100, "3",
            "failures in a row until a target is down"),
+    FLAG("deep_ejects", deep_ejects, "false",
+         "true: checks of type deep take targets out like others, see health.md before you do"),
     END};
 static const struct schema_section health_check_section = {
     .keys = health_check_keys,

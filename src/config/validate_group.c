@@ -85,6 +85,8 @@ static void check_health(struct validator *v, const struct config_health_check *
             validate_fault(v, doc_get(node, http_only[i]),
                            "belongs to checks of type http, but the type is tcp%s",
                            validate_has(node, "type") ? "" : " (the default)");
+    if (check->deep_ejects && check->type != CONFIG_HEALTH_DEEP)
+        validate_warning(v, doc_get(node, "deep_ejects"), "has no effect: only checks of type deep are deep");
     if (check->expect_body.ptr && slice_eq(check->method, SLICE("HEAD")))
         validate_fault(v, doc_get(doc_get(node, "expect"), "body"),
                        "is expected of HEAD, whose answer has no body");

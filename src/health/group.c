@@ -217,7 +217,7 @@ static void on_ejection_end(struct loop *loop, struct loop_timer *timer)
     struct watch *watch = container_of(timer, struct watch, ejection_end);
     group_end_ejection(watch);
     /* With a failed check behind it, it has to pass healthy_threshold of them like any other. */
-    if (watch->judge.failures == 0)
+    if (watch->judge.failures == 0 || !watch_is_decided_by_checks(watch))
         watch_step(watch, TARGET_EVENT_RETURN, HEALTH_REASON_EJECTION_OVER);
     group_judge(watch->group); /* its place may be somebody else's now */
 }

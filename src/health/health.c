@@ -67,8 +67,9 @@ static void begin_checks(struct watch *watch)
     struct health *health = watch->health;
     judge_begin(&watch->judge);
     watch->is_reported = false;
+    atomic_store_explicit(&watch->status->is_warned_of, 0, memory_order_relaxed);
     if (watch_is_checked(watch)) {
-        set_settled(watch, false);
+        set_settled(watch, !watch_is_decided_by_checks(watch));
         loop_timer_set(&health->loop, &watch->next, health->loop.now_ns);
     }
 }
@@ -139,6 +140,18 @@ static void store_result(struct watch *watch, const struct probe_result *result,
         atomic_fetch_add_explicit(&status->failures, 1, memory_order_relaxed);
 }
 
+/* A deep check has something to say and nothing to decide. */
+static void warn(struct watch *watch, enum target_event event, enum health_reason reason)
+{
+    bool is_bad = event == TARGET_EVENT_FAIL;
+    if (atomic_exchange_explicit(&watch->status->is_warned_of, is_bad, memory_order_relaxed) == is_bad)
+        return;
+    log_line(is_bad ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
+             "target %.*s %.*s: deep checks %s (%s); it stays %s", SLICE_ARG(watch->group->name),
+             SLICE_ARG(watch->name), is_bad ? "fail" : "pass again", health_reason_word(reason),
+             target_state_word(watch_state(watch)));
+}
+
 static void on_done(struct loop *loop, struct probe *probe, const struct probe_result *result)
 {
     struct watch *watch = container_of(probe, struct watch, probe);
@@ -149,11 +162,16 @@ static void on_done(struct loop *loop, struct probe *probe, const struct probe_r
     } else {
         enum target_event event;
         store_result(watch, result, has_passed);
-        if (!has_passed)
-            group_note_failure(watch);
-        if (judge_result(&watch->judge, check, has_passed, &event) &&
-            (event != TARGET_EVENT_PASS || group_may_pass(watch)))
-            watch_step(watch, event, result->reason);
+        bool is_event = judge_result(&watch->judge, check, has_passed, &event);
+        if (!watch_is_decided_by_checks(watch)) {
+            if (is_event)
+                warn(watch, event, result->reason);
+        } else {
+            if (!has_passed)
+                group_note_failure(watch);
+            if (is_event && (event != TARGET_EVENT_PASS || group_may_pass(watch)))
+                watch_step(watch, event, result->reason);
+        }
     }
     if (!has_passed || watch_state(watch) != TARGET_PENDING)
         set_settled(watch, true);
@@ -232,7 +250,7 @@ static void enter(struct watch *watch, const struct health_spec *spec)
         watch_step(watch, TARGET_EVENT_ENABLE, HEALTH_REASON_ENABLED);
     else
         begin_checks(watch);
-    if (!watch_is_checked(watch))
+    if (!watch_is_decided_by_checks(watch))
         watch_step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
 }
 
@@ -250,7 +268,7 @@ static void change_plan(struct watch *watch, const struct health_spec *spec)
     if (!watch->is_enabled)
         return;
     begin_checks(watch);
-    if (!watch_is_checked(watch))
+    if (!watch_is_decided_by_checks(watch))
         watch_step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
 }
 
@@ -265,7 +283,7 @@ static void update(struct watch *watch, const struct health_spec *spec)
         return;
     }
     watch_step(watch, TARGET_EVENT_ENABLE, HEALTH_REASON_ENABLED);
-    if (!watch_is_checked(watch))
+    if (!watch_is_decided_by_checks(watch))
         watch_step(watch, TARGET_EVENT_PASS, HEALTH_REASON_UNCHECKED);
 }
 

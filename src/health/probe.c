@@ -11,7 +11,7 @@
 
 static bool is_http(const struct probe_plan *plan)
 {
-    return plan->check.type == CONFIG_HEALTH_HTTP;
+    return plan->check.type == CONFIG_HEALTH_HTTP || plan->check.type == CONFIG_HEALTH_DEEP;
 }
 
 static struct slice copy(struct slice s)
@@ -109,9 +109,10 @@ bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b)
            slice_eq(a->request, b->request) && slice_eq(x->expect_body, y->expect_body) &&
            x->n_expect == y->n_expect &&
            memcmp(x->expect, y->expect, x->n_expect * sizeof(*x->expect)) == 0 && x->type == y->type &&
-           x->interval_ms == y->interval_ms && x->down_interval_ms == y->down_interval_ms &&
-           x->timeout_ms == y->timeout_ms && x->healthy_threshold == y->healthy_threshold &&
-           x->unhealthy_threshold == y->unhealthy_threshold && tls_client_id(a->tls) == tls_client_id(b->tls);
+           x->deep_ejects == y->deep_ejects && x->interval_ms == y->interval_ms &&
+           x->down_interval_ms == y->down_interval_ms && x->timeout_ms == y->timeout_ms &&
+           x->healthy_threshold == y->healthy_threshold && x->unhealthy_threshold == y->unhealthy_threshold &&
+           tls_client_id(a->tls) == tls_client_id(b->tls);
 }
 
 static void end(struct loop *loop, struct probe *probe)

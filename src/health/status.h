@@ -40,6 +40,7 @@ struct health_status {
     _Atomic uint64_t ramp_from_ns;      /* monotonic: slow start began; 0: the full share at once */
     _Atomic uint64_t ejections, spared; /* by passive checks; left in by the cap or by the panic threshold */
     _Atomic uint32_t is_ejected;
+    _Atomic uint32_t is_warned_of; /* unhealthy_threshold deep checks in a row failed, which only warn */
     /* set once before publishing */
     _Atomic uint32_t *epoch; /* of the group; shared */
     struct health *watcher;  /* shared: whom workers ring (health_ring); NULL: nobody watches */

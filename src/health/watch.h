@@ -80,6 +80,13 @@ static inline enum target_state watch_state(const struct watch *watch)
     return atomic_load_explicit(&watch->status->state, memory_order_relaxed);
 }
 
+/* Do checks decide whether it is used? Deep ones only warn, unless told otherwise (D1, D8). */
+static inline bool watch_is_decided_by_checks(const struct watch *watch)
+{
+    const struct config_health_check *check = &watch->plan->check;
+    return check->type != CONFIG_HEALTH_NONE && (check->type != CONFIG_HEALTH_DEEP || check->deep_ejects);
+}
+
 static inline bool watch_is_checked(const struct watch *watch)
 {
     return watch->plan->check.type != CONFIG_HEALTH_NONE;

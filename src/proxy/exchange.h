@@ -147,6 +147,9 @@ enum exchange_end select_why_none(const struct exchange *x);
 /* How the attempt under way ended, as far as that tells something about its target (D2). Before the attempt
  * is dropped. */
 void forward_note(struct exchange *x, enum passive_sign sign);
+/* The same of any attempt. */
+void forward_note_target(const struct worker *worker, const struct snap_group *group, struct backend *backend,
+                         enum passive_sign sign);
 /* Starts the first attempt; the head is in x->head, `pieces` hold the body bytes that came with it. */
 void forward_start(struct exchange *x, const struct transfer_pieces *pieces);
 /* Another attempt; the last one has been dropped. */

@@ -21,9 +21,10 @@ static struct target_counters *target_counters(struct exchange *x, struct backen
     return &backend->workers[x->worker->index].counters;
 }
 
-static void note(struct exchange *x, struct backend *backend, enum passive_sign sign)
+void forward_note_target(const struct worker *worker, const struct snap_group *group, struct backend *backend,
+                         enum passive_sign sign)
 {
-    if (passive_note(&backend->runs, &backend->workers[x->worker->index].passive, &x->group->config->outlier,
+    if (passive_note(&backend->runs, &backend->workers[worker->index].passive, &group->config->outlier,
                      sign) &&
         backend->health.watcher)
         health_ring(backend->health.watcher);
@@ -31,7 +32,7 @@ static void note(struct exchange *x, struct backend *backend, enum passive_sign 
 
 void forward_note(struct exchange *x, enum passive_sign sign)
 {
-    note(x, x->upstream->backend, sign);
+    forward_note_target(x->worker, x->group, x->upstream->backend, sign);
 }
 
 static void set_deadline(struct exchange *x, uint32_t ms)
@@ -229,7 +230,7 @@ static enum open_result open_upstream(struct exchange *x)
             enum exchange_end end = exchange_end_of_connect(errno);
             counter_add(&target_counters(x, backend)->connect_errors, 1);
             if (!is_our_lack(errno))
-                note(x, backend, PASSIVE_GATEWAY);
+                forward_note_target(x->worker, x->group, backend, PASSIVE_GATEWAY);
             tried_before = x->n_tried;
             if (x->attempts < x->max_attempts && group->config->retry.on_connect_failure)
                 continue;
@@ -300,7 +301,7 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
         struct backend *backend = x->upstream->backend;
         exchange_drop_upstream(x, false);
         if (!was_pooled) {
-            note(x, backend, PASSIVE_GATEWAY);
+            forward_note_target(x->worker, x->group, backend, PASSIVE_GATEWAY);
             exchange_fail(x, END_UPSTREAM_RESET);
             return;
         }

@@ -182,6 +182,12 @@ static void client_ready(struct loop *loop, struct loop_io *io, uint32_t events)
 
 static void connect_next(struct relay *relay, enum exchange_end last);
 
+/* A connection that stands is all that a target of TCP can be judged by. */
+static void note(struct relay *relay, enum passive_sign sign)
+{
+    forward_note_target(worker_of(relay), relay->group, relay->upstream->backend, sign);
+}
+
 static void upstream_due(struct loop *loop, struct loop_timer *timer)
 {
     struct upstream *upstream = container_of(timer, struct upstream, conn.timer);
@@ -189,6 +195,7 @@ static void upstream_due(struct loop *loop, struct loop_timer *timer)
     if (!upstream->conn.is_connecting)
         return;
     counter_add(&target_counters(relay)->connect_timeouts, 1);
+    note(relay, PASSIVE_GATEWAY);
     connect_next(relay, END_CONNECT_TIMEOUT);
 }
 
@@ -205,10 +212,12 @@ static void upstream_ready(struct loop *loop, struct loop_io *io, uint32_t event
         if (events & (EPOLLERR | EPOLLHUP) &&
             getsockopt(upstream->conn.io.fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err) {
             counter_add(&target_counters(relay)->connect_errors, 1);
+            note(relay, PASSIVE_GATEWAY);
             connect_next(relay, exchange_end_of_connect(err));
             return;
         }
         upstream->conn.is_connecting = false;
+        note(relay, PASSIVE_GOOD);
         loop_timer_clear(&upstream->conn.timer);
     }
     if (conn_flush(&upstream->conn, &worker_of(relay)->bufs) == CONN_FAILED) {

@@ -233,3 +233,29 @@ def test_api_health_and_metrics_tell_the_states(stand):
     assert metrics.total("target_state", target=a.label, state="active") == 1
     assert metrics.total("target_state", target=b.label, state="unhealthy") == 1
     assert metrics.total("target_group_healthy_targets") == 1
+
+
+def test_D1_deep_checks_warn_and_take_nobody_out(stand):
+    a, b = stand.backends_named("A", "B")
+    state, a.answer = healthy("A")
+    _, b.answer = healthy("B")
+    deep = {"type": "deep", "path": "/health", **FAST}
+    proxy = stand.proxy([a, b], group={"health_check": deep})
+    assert set(names(stand)) == {"A", "B"}, "no check is waited for"
+    state["status"] = "500 Database is down"
+    assert wait_until(lambda: proxy.metrics().total("target_deep_check_failing", target=a.label) == 1)
+    assert set(names(stand)) == {"A", "B"} and proxy.metrics().total("target_up") == 2
+    state["status"] = "200 OK"
+    assert wait_until(lambda: proxy.metrics().total("target_deep_check_failing") == 0)
+    assert len([line for line in proxy.stderr.splitlines() if "deep checks" in line]) == 2
+
+
+def test_D1_deep_checks_take_targets_out_when_told_to(stand):
+    a, b = stand.backends_named("A", "B")
+    state, a.answer = healthy("A")
+    _, b.answer = healthy("B")
+    proxy = stand.proxy([a, b], group={"health_check": {"type": "deep", "path": "/health", "deep_ejects": True, **FAST}})
+    assert becomes(stand, {"A", "B"})
+    state["status"] = "500 Database is down"
+    assert becomes(stand, {"B"})
+    assert proxy.metrics().total("target_deep_check_failing") == 0
