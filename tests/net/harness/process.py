@@ -84,6 +84,7 @@ class Isobar:
                                             cwd=cwd or folder, env=env)
         self.pid = self.process.pid
         self.baseline = None
+        self.is_stopping = False  # the test has asked it to end
 
     def write(self, config):
         """Replaces the configuration file as an editor would: written aside, then renamed."""
@@ -168,6 +169,7 @@ class Isobar:
         return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
 
     def signal(self, number):
+        self.is_stopping |= number in (signal.SIGTERM, signal.SIGINT)
         self.process.send_signal(number)
 
     def reload(self, config=None, wait=True):
@@ -186,7 +188,8 @@ class Isobar:
 
     def stop(self, timeout_s=30):
         """SIGTERM; returns the exit status."""
-        if self.is_alive():
+        # A second SIGTERM would cut what the first one lets finish.
+        if self.is_alive() and not self.is_stopping:
             self.signal(signal.SIGTERM)
         try:
             return self.process.wait(timeout_s)

@@ -104,9 +104,10 @@ class Stand:
             process.wait()
         for proxy in self.proxies:
             if proxy.process.returncode is None:
-                assert proxy.is_alive(), f"isobar ended by itself ({proxy.process.returncode}):\n{proxy.stderr}"
-                if proxy.admin:
-                    proxy.settles()
+                if not proxy.is_stopping:
+                    assert proxy.is_alive(), f"isobar ended by itself ({proxy.process.returncode}):\n{proxy.stderr}"
+                    if proxy.admin:
+                        proxy.settles()
                 status = proxy.stop()
                 assert status == 0, f"status {status} after SIGTERM:\n{proxy.stderr}"
             proxy.assert_clean()
