@@ -107,7 +107,8 @@ static void upstream_ready(struct loop *loop, struct loop_io *io, uint32_t event
     if (upstream->conn.is_connecting && !finish_connecting(x, upstream, events))
         return;
     if (conn_flush(&upstream->conn, x->worker->pool.bufs) == CONN_FAILED) {
-        x->upstream_write_failed = x->discard = true;
+        x->upstream_write_failed = true;
+        x->discard |= !x->request.is_done; /* a request that was queued whole may still be tried again */
         buf_give(x->worker->pool.bufs, &upstream->conn.out);
     }
     if (x->is_tunnel) {
@@ -239,7 +240,7 @@ static enum open_result open_upstream(struct exchange *x)
         }
         x->backend = backend;
         x->attempt_ns = worker->loop.now_ns;
-        x->wants_fresh = false;
+        x->wants_fresh = x->upstream_write_failed = false;
         x->upstream->owner = x;
         x->upstream->conn.io.on_ready = upstream_ready;
         x->upstream->conn.timer.on_due = upstream_due;

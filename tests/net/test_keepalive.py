@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reused connections: which failures are retried, and which never."""
+import socket
+import struct
 import threading
 import time
 
@@ -197,3 +199,35 @@ def test_a_backend_that_comes_back_is_used_again(stand):
     again = Backend(port=port, name="again")
     stand.backends.append(again)
     assert stand.ask().body == b"again"
+
+
+def test_a_fresh_connection_that_is_reset_before_the_request_was_written_is_retried(stand):
+    """Found by tests/soak: the write failed first, and that was taken for a body that nobody wants."""
+    good = stand.backend(name="good")
+    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+    stop = threading.Event()
+
+    def reset_all():
+        listener.settimeout(0.1)
+        while not stop.is_set():
+            try:
+                sock, _ = listener.accept()
+            except TimeoutError:
+                continue
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+
+    thread = threading.Thread(target=reset_all)
+    thread.start()
+    try:
+        stand.proxy([{"ip": "127.0.0.1", "port": listener.getsockname()[1]}, good],
+                    group={"retry": {"attempts": 2, "on": ["connect_failure", "reset"], "budget_pct": 100},
+                           "outlier": {"consecutive_5xx": 0, "consecutive_gateway_errors": 0, "error_rate_pct": 0}})
+        client = stand.client()
+        for _ in range(300):
+            client.request()
+            assert client.read_response().body == b"good"
+    finally:
+        stop.set()
+        thread.join()
+        listener.close()

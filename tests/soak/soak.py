@@ -22,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests", "net"))
 from harness.ports import free_port  # noqa: E402
 
+KINDS = ("connect", "read", "write", "timeout", "Non-2xx or 3xx responses:")
 ISOBAR = os.environ.get("ISOBAR", os.path.join(ROOT, "build", "src", "cli", "isobar"))
 
 
@@ -51,6 +52,7 @@ class Soak:
         self.config = os.path.join(self.folder, "soak.json")
         self.turn = 0
         self.kills = 0
+        self.kinds = {}
 
     def start_target(self, port):
         self.running[port] = subprocess.Popen([self.backend, "-a", "127.0.0.1", "-p", str(port)])
@@ -84,8 +86,8 @@ class Soak:
         """One run of wrk; returns (requests, failures)."""
         out = subprocess.run(["wrk", "-t1", "-c64", f"-d{seconds}s", f"http://127.0.0.1:{self.port}/200"],
                              capture_output=True, text=True, check=True).stdout
-        failures = sum(int(n) for n in re.findall(r"(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)", out))
-        return int(re.search(r"(\d+) requests in", out).group(1)), failures
+        kinds = [sum(int(n) for n in re.findall(kind + r" (\d+)", out)) for kind in KINDS]
+        return [int(re.search(r"(\d+) requests in", out).group(1))] + kinds
 
     def run(self):
         for port in self.targets:
@@ -113,8 +115,10 @@ class Soak:
                 self.isobar.send_signal(signal.SIGHUP)
             if down:
                 self.start_target(down)
-            done, failed = (int(n) for n in wrk.stdout.read().split())
-            requests, failures = requests + done, failures + failed
+            done, *failed = (int(n) for n in wrk.stdout.read().split())
+            requests, failures = requests + done, failures + sum(failed)
+            for kind, n in zip(KINDS, failed):
+                self.kinds[kind.rstrip(":")] = self.kinds.get(kind.rstrip(":"), 0) + n
         time.sleep(3)
         sums, (fds, rss) = self.metrics(), self.footprint()
         self.report(requests, failures, sums, (fds_before, rss_before), (fds, rss))
@@ -126,6 +130,11 @@ class Soak:
               f"{sums['isobar_config_reloads_total']:.0f} reloads, {sums['isobar_target_group_retries_total']:.0f} retries, "
               f"{sums['isobar_target_resets_total']:.0f} broken connections, "
               f"{sums['isobar_target_connect_errors_total']:.0f} refused ones")
+        classes = {kind: int(sums.get(f"isobar_listener_requests_total.{kind}", 0)) for kind in ("2xx", "4xx", "5xx", "aborted")}
+        print(f"as isobar counted: {classes}, no target {sums['isobar_target_group_no_target_total']:.0f}, "
+              f"retries suppressed {sums['isobar_target_group_retries_suppressed_total']:.0f}, "
+              f"response timeouts {sums['isobar_target_response_timeouts_total']:.0f}, "
+              f"connect timeouts {sums['isobar_target_connect_timeouts_total']:.0f}; as wrk said: {self.kinds}")
         print(f"descriptors {before[0]} -> {after[0]}, resident {before[1]} -> {after[1]} KiB, gauges {gauges}")
         checks = [("every request was answered", failures == 0),
                   ("descriptors are back", after[0] <= before[0] + 140),  # idle upstream connections, at most one a client
