@@ -9,6 +9,10 @@ TSAN_SETUP := -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread -Db_lundef=
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
+# The program alone, which is all that ./run needs.
+isobar: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet src/cli/isobar
+
 $(BUILD)/build.ninja:
 	@meson setup $(BUILD) -Dbuildtype=release -Doptimization=2
 
