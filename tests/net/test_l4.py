@@ -242,14 +242,14 @@ def test_a_syn_flood_costs_established_flows_nothing(net):
 
 
 def test_nodes_that_stop_answering_are_taken_out_and_come_back_D1(net):
-    check = f"  health_check: {{ port: {PORT}, interval_s: 0.1, timeout_ms: 200 }}\n"
+    check = f"  health_check: {{ port: {PORT}, interval_s: 0.1, timeout_ms: 3000 }}\n"
     for lb in LBS:
         net.reload_lb(lb, extra=check)
     some = flows(net, 40)
     mine = [flow for flow in some if flow.owner == "p1"]
     net.processes["p2"].kill()
     net.processes.pop("p2").wait()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30  # a killed server refuses at once; the long timeout keeps a busy machine from failing the other
     for lb in LBS:
         while "node p2 is down" not in net.log(lb):
             assert time.monotonic() < until
