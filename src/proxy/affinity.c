@@ -128,15 +128,6 @@ static uint32_t read_cookie_value(const struct snap_group *group, struct slice v
     return difference == 0 ? find_id(group, id, false) : BALANCE_NONE;
 }
 
-static bool find_cookie(struct http_message *msg, struct slice name, struct slice *value)
-{
-    for (uint32_t i = 0; i < msg->n_fields; i++)
-        if (msg->fields[i].id == HTTP_FIELD_COOKIE &&
-            http_cookie_find(http_field_value(&msg->fields[i]), name, value))
-            return value->len > 0 && value->len <= COOKIE_MAX;
-    return false;
-}
-
 static uint64_t session_key(const struct exchange *x, struct slice id)
 {
     return siphash(&x->group->runtime->session_salt, id);
@@ -174,7 +165,9 @@ void affinity_note_request(struct exchange *x, struct http_message *msg)
     x->bound_target = BALANCE_NONE;
     if (config->type == CONFIG_AFFINITY_NONE)
         return;
-    bool has_cookie = config->type != CONFIG_AFFINITY_CLIENT_IP && find_cookie(msg, config->cookie, &value);
+    bool has_cookie = config->type != CONFIG_AFFINITY_CLIENT_IP &&
+                      http_message_cookie(msg, config->cookie, &value) && value.len > 0 &&
+                      value.len <= COOKIE_MAX;
     if (config->type == CONFIG_AFFINITY_COOKIE) {
         if (has_cookie)
             x->bound_target = read_cookie_value(x->group, value);

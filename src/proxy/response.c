@@ -286,7 +286,7 @@ static bool pass_interim(struct exchange *x, struct http_message *msg)
 static void upgrade(struct exchange *x, struct http_message *msg, char *data, size_t len)
 {
     struct iovec head;
-    if (!x->wants_upgrade) {
+    if (!x->wants_upgrade || !msg->upgrade) {
         counter_add(&target_counters(x)->bad_responses, 1);
         exchange_fail(x, END_BAD_UPGRADE);
         return;

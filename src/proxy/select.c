@@ -147,8 +147,7 @@ uint64_t select_hash(const struct snap_group *group, struct http_message *msg, c
             return iso_hash64(http_field_value(field), 0);
         break;
     case CONFIG_HASH_COOKIE:
-        field = http_message_find(msg, HTTP_FIELD_COOKIE);
-        if (field && http_cookie_find(http_field_value(field), config->hash_name, &value))
+        if (http_message_cookie(msg, config->hash_name, &value))
             return iso_hash64(value, 0);
         break;
     }

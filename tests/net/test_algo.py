@@ -86,9 +86,10 @@ def test_C_108_a_key_stays_with_its_server_whatever_the_order(stand, algorithm):
 @pytest.mark.parametrize("kind,request_of", [
     ({"header": "X-User"}, lambda key: ("/", [("X-User", key)])),
     ({"cookie": "user"}, lambda key: ("/", [("Cookie", f"a=b; user={key}; z=1")])),
+    ({"cookie": "user"}, lambda key: ("/", [("Cookie", "a=b"), ("Cookie", f"user={key}")])),
     ({"query": "user"}, lambda key: (f"/x?a=1&user={key}", [])),
     ("path", lambda key: (f"/{key}", [])),
-], ids=["header", "cookie", "query", "path"])
+], ids=["header", "cookie", "second-cookie-field", "query", "path"])
 def test_hash_keys_select_by_what_they_name(stand, kind, request_of):
     stand.proxy(stand.backends_named(*"ABCD"), group={"algorithm": "consistent_hash", "hash_key": kind})
     client = stand.client()
@@ -98,6 +99,7 @@ def test_hash_keys_select_by_what_they_name(stand, kind, request_of):
         client.request(target=target, fields=fields)
         seen.setdefault(turn % 40, set()).add(client.read_response().body)
     assert all(len(names) == 1 for names in seen.values())
+    assert len(set().union(*seen.values())) > 1, "a key that is not seen leaves the client's address, and one target"
     assert len(set().union(*seen.values())) == 4
 
 

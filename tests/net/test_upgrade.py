@@ -4,6 +4,8 @@ import asyncio
 import threading
 import time
 
+import pytest
+
 from harness.backend import replying, text_response
 
 
@@ -168,3 +170,13 @@ def test_real_websockets_echo_through(stand):
     assert proxy.metrics().total("listener_upgrades_total") == 20
     stop.set()
     server.join()
+
+
+@pytest.mark.parametrize("upgrade", ["", "Upgrade: h2c\r\n"])
+def test_a_101_that_does_not_say_to_what_is_502(stand, upgrade):
+    """RFC 9110 15.2.2: the server must say which protocols it switches to; h2c is none that was offered (C-028)."""
+    backend = stand.backend(replying(f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n{upgrade}\r\n".encode()))
+    stand.proxy(backend)
+    client = stand.client()
+    client.send(b"GET / HTTP/1.1\r\nHost: t.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+    assert client.read_response().status == 502
