@@ -71,12 +71,10 @@ static void read_te(struct facts *facts, struct slice list)
             facts->te_trailers = true;
 }
 
-/* Fields that a backend behind CGI, WSGI or the like would take for one that we decide or write ourselves. */
-static bool is_dangerous_lookalike(struct slice name)
+/* Fields that tell targets who the client is: only ours may reach them. */
+static bool is_ours(enum http_field_id id)
 {
-    switch (http_field_lookalike(name)) {
-    case HTTP_FIELD_CONTENT_LENGTH:
-    case HTTP_FIELD_TRANSFER_ENCODING:
+    switch (id) {
     case HTTP_FIELD_X_CLIENT_CERT_SHA256:
     case HTTP_FIELD_X_CLIENT_CERT_SUBJECT:
     case HTTP_FIELD_X_FORWARDED_FOR:
@@ -89,6 +87,13 @@ static bool is_dangerous_lookalike(struct slice name)
     default:
         return false;
     }
+}
+
+/* Fields that a backend behind CGI, WSGI or the like would take for one that we decide or write ourselves. */
+static bool is_dangerous_lookalike(struct slice name)
+{
+    enum http_field_id id = http_field_lookalike(name);
+    return id == HTTP_FIELD_CONTENT_LENGTH || id == HTTP_FIELD_TRANSFER_ENCODING || is_ours(id);
 }
 
 static enum http_reject read_field(struct facts *facts, struct http_field *f)
@@ -292,24 +297,8 @@ static void decide_upgrade(struct http_message *msg, const struct facts *facts)
  * CVE-2022-31813). */
 static bool is_protected(enum http_field_id id)
 {
-    switch (id) {
-    case HTTP_FIELD_HOST:
-    case HTTP_FIELD_CONTENT_LENGTH:
-    case HTTP_FIELD_EXPECT:
-    case HTTP_FIELD_FORWARDED:
-    case HTTP_FIELD_VIA:
-    case HTTP_FIELD_X_CLIENT_CERT_SHA256:
-    case HTTP_FIELD_X_CLIENT_CERT_SUBJECT:
-    case HTTP_FIELD_X_FORWARDED_FOR:
-    case HTTP_FIELD_X_FORWARDED_HOST:
-    case HTTP_FIELD_X_FORWARDED_PORT:
-    case HTTP_FIELD_X_FORWARDED_PROTO:
-    case HTTP_FIELD_X_REAL_IP:
-    case HTTP_FIELD_X_REQUEST_ID:
-        return true;
-    default:
-        return false;
-    }
+    return id == HTTP_FIELD_HOST || id == HTTP_FIELD_CONTENT_LENGTH || id == HTTP_FIELD_EXPECT ||
+           id == HTTP_FIELD_FORWARDED || id == HTTP_FIELD_VIA || is_ours(id);
 }
 
 static void drop_listed(struct http_message *msg, const struct facts *facts)

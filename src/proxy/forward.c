@@ -81,15 +81,16 @@ static bool finish_handshake(struct exchange *x, struct upstream *upstream)
 static bool finish_connecting(struct exchange *x, struct upstream *upstream, uint32_t events)
 {
     int err = 0;
-    socklen_t len = sizeof(err);
-    if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+    switch (pool_connect_check(upstream, events, &err)) {
+    case POOL_CONNECT_WAITS:
         return false;
-    if (events & (EPOLLERR | EPOLLHUP) &&
-        getsockopt(upstream->conn.io.fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err) {
+    case POOL_CONNECT_FAILED:
         counter_add(&target_counters(x, upstream->backend)->connect_errors, 1);
         forward_note(x, PASSIVE_GATEWAY);
         forward_attempt_failed(x, exchange_end_of_connect(err));
         return false;
+    case POOL_CONNECT_OPEN:
+        break;
     }
     if (upstream->conn.layer && !finish_handshake(x, upstream))
         return false;

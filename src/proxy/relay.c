@@ -3,11 +3,10 @@
 
 #include "core/clock.h"
 #include "proxy/exchange.h"
+#include "proxy/lane.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
-
-enum { READS_PER_TURN = 16 };
 
 struct relay {
     struct conn client;
@@ -95,35 +94,20 @@ static void end_relay(struct relay *relay, enum exchange_end end)
 }
 
 /* Moves what can be moved one way. False: the relay has ended. */
-static bool move(struct relay *relay, struct conn *from, struct conn *to, counter *received, counter *sent,
-                 uint64_t *bytes)
+static bool move(struct relay *relay, const struct lane *lane)
 {
     struct worker *worker = worker_of(relay);
-    for (int reads = 0; from->can_read && !to->out && !to->is_connecting; reads++) {
-        size_t n = 0;
-        if (reads == READS_PER_TURN) {
-            loop_later(&worker->loop, &relay->resume);
-            return true;
-        }
-        enum conn_result result = conn_read(from, worker->rbuf, WORKER_READ_BYTES, &n);
-        if (result == CONN_BLOCKED)
-            return true;
-        if (result == CONN_EOF) {
-            conn_shut(to);
-            return true;
-        }
-        if (result == CONN_OK)
-            result = conn_write(to, &worker->bufs, &(struct iovec){worker->rbuf, n}, 1);
-        if (result == CONN_FAILED) {
-            end_relay(relay, END_TUNNEL);
-            return false;
-        }
-        counter_add(received, n);
-        counter_add(sent, n);
-        *bytes += n;
-        relay->active_ns = worker->loop.now_ns;
+    switch (lane_move(worker, lane, &relay->active_ns)) {
+    case LANE_MOVED:
+        return true;
+    case LANE_AGAIN:
+        loop_later(&worker->loop, &relay->resume);
+        return true;
+    case LANE_FAILED:
+        break;
     }
-    return true;
+    end_relay(relay, END_TUNNEL);
+    return false;
 }
 
 static void pump(struct relay *relay)
@@ -134,9 +118,17 @@ static void pump(struct relay *relay)
     struct conn *upstream = &relay->upstream->conn;
     struct target_counters *target = target_counters(relay);
     struct listener_counters *listener = relay->listener->counters;
-    if (!move(relay, client, upstream, &listener->received_bytes, &target->sent_bytes,
-              &relay->received_bytes) ||
-        !move(relay, upstream, client, &target->received_bytes, &listener->sent_bytes, &relay->sent_bytes))
+    const struct lane to_target = {.from = client,
+                                   .to = upstream,
+                                   .received = &listener->received_bytes,
+                                   .sent = &target->sent_bytes,
+                                   .bytes = &relay->received_bytes};
+    const struct lane to_client = {.from = upstream,
+                                   .to = client,
+                                   .received = &target->received_bytes,
+                                   .sent = &listener->sent_bytes,
+                                   .bytes = &relay->sent_bytes};
+    if (!move(relay, &to_target) || !move(relay, &to_client))
         return;
     if (client->saw_eof && upstream->saw_eof && !client->out && !upstream->out)
         end_relay(relay, END_NORMAL);
@@ -206,15 +198,16 @@ static void upstream_ready(struct loop *loop, struct loop_io *io, uint32_t event
     conn_note_events(&upstream->conn, events);
     if (upstream->conn.is_connecting) {
         int err = 0;
-        socklen_t len = sizeof(err);
-        if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+        switch (pool_connect_check(upstream, events, &err)) {
+        case POOL_CONNECT_WAITS:
             return;
-        if (events & (EPOLLERR | EPOLLHUP) &&
-            getsockopt(upstream->conn.io.fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err) {
+        case POOL_CONNECT_FAILED:
             counter_add(&target_counters(relay)->connect_errors, 1);
             note(relay, PASSIVE_GATEWAY);
             connect_next(relay, exchange_end_of_connect(err));
             return;
+        case POOL_CONNECT_OPEN:
+            break;
         }
         upstream->conn.is_connecting = false;
         note(relay, PASSIVE_GOOD);

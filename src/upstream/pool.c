@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -157,6 +158,18 @@ enum pool_open_result pool_open(struct pool *pool, struct backend *backend, stru
 fail:
     atomic_fetch_sub_explicit(&backend->connections, 1, memory_order_relaxed);
     return POOL_OPEN_FAILED;
+}
+
+enum pool_connect_result pool_connect_check(const struct upstream *upstream, uint32_t events, int *err)
+{
+    socklen_t len = sizeof(*err);
+    if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+        return POOL_CONNECT_WAITS;
+    if (!(events & (EPOLLERR | EPOLLHUP)))
+        return POOL_CONNECT_OPEN;
+    if (getsockopt(upstream->conn.io.fd, SOL_SOCKET, SO_ERROR, err, &len) < 0)
+        *err = errno;
+    return *err ? POOL_CONNECT_FAILED : POOL_CONNECT_OPEN;
 }
 
 void pool_give(struct pool *pool, struct upstream **given, uint32_t idle_ms)

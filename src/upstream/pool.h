@@ -54,6 +54,11 @@ enum pool_open_result {
 enum pool_open_result pool_open(struct pool *pool, struct backend *backend, struct tls_client *tls,
                                 uint32_t limit, struct upstream **upstream);
 
+enum pool_connect_result { POOL_CONNECT_WAITS, POOL_CONNECT_OPEN, POOL_CONNECT_FAILED };
+/* What an event on a connecting socket says. *err is an errno value with FAILED; the caller clears
+ * is_connecting when its layer, if any, is ready too. */
+enum pool_connect_result pool_connect_check(const struct upstream *upstream, uint32_t events, int *err);
+
 /* Returns a connection that is between two exchanges; it is closed after idle_ms without use. Takes
  * *upstream. */
 void pool_give(struct pool *pool, struct upstream **upstream, uint32_t idle_ms);
