@@ -28,6 +28,20 @@ struct config_access_log {
     struct slice format; /* "json" or a format string, see docs/configuration.md */
 };
 
+enum config_store_file {
+    CONFIG_STORE_FILE_SEED, /* fills an empty store; afterwards the store rules */
+    CONFIG_STORE_FILE_WINS, /* rules, and is recorded as a version */
+};
+
+/* Where the configuration is kept beside the file. Source: H1, H3. */
+struct config_store {
+    struct slice url; /* "sqlite:/path" or "postgresql://..."; ptr NULL: no store, the file is the state */
+    uint8_t file;     /* enum config_store_file */
+    struct slice last_good; /* file of the last document in force; "off"; ptr NULL: by the kind of store */
+    uint32_t timeout_ms;    /* of each call */
+    uint32_t keep_versions;
+};
+
 struct config_timeouts_listener {
     uint32_t header_ms;    /* whole head, from its first byte (or the connection's start) */
     uint32_t body_ms;      /* without any progress of the request body */
@@ -251,6 +265,7 @@ struct config {
     struct arena arena;           /* owns everything below */
     struct config_endpoint admin; /* port 0: any free one; text.ptr NULL: no admin listener */
     uint32_t workers;             /* 0: one per CPU */
+    struct config_store store;
     struct ip_prefix *trusted_proxies;
     uint32_t n_trusted_proxies;
     bool via; /* adds Via: off by default */
