@@ -128,16 +128,15 @@ static uint32_t read_cookie_value(const struct snap_group *group, struct slice v
     return difference == 0 ? find_id(group, id, false) : BALANCE_NONE;
 }
 
-static uint64_t session_key(const struct exchange *x, struct slice id)
+static uint64_t session_key(const struct snap_group *group, struct slice id)
 {
-    return siphash(&x->group->runtime->session_salt, id);
+    return siphash(&group->runtime->session_salt, id);
 }
 
 /* IPv6 clients own their whole /64. */
-static uint64_t address_key(const struct exchange *x)
+static uint64_t address_key(const struct snap_group *group, const struct ip_addr *ip)
 {
-    const struct ip_addr *ip = &x->client_ip;
-    return session_key(x, slice_of((const char *)ip->bytes, ip->family == 6 ? 8 : 4));
+    return session_key(group, slice_of((const char *)ip->bytes, ip->family == 6 ? 8 : 4));
 }
 
 static uint32_t now_s(const struct exchange *x)
@@ -150,50 +149,70 @@ static uint32_t ttl_s(const struct exchange *x)
     return x->group->config->affinity.ttl_ms / 1000;
 }
 
-static uint32_t look_up(struct exchange *x, uint64_t key)
+/* How the client is known: by the cookie it sent, or by its address. Types cookie: the target that the cookie
+ * names; the others: the key of the table. */
+static void identify(const struct snap_group *group, struct http_message *msg, const struct ip_addr *client,
+                     struct affinity_view *who)
 {
-    uint32_t half;
-    if (!local_sessions_find(x->group->runtime->sessions, key, now_s(x), ttl_s(x), &half))
-        return BALANCE_NONE;
-    return find_id(x->group, (uint64_t)half << 32, true);
+    const struct config_affinity *config = &group->config->affinity;
+    struct slice value;
+    *who = (struct affinity_view){.target = BALANCE_NONE};
+    who->has_cookie = config->type != CONFIG_AFFINITY_CLIENT_IP &&
+                      http_message_cookie(msg, config->cookie, &value) && value.len > 0 &&
+                      value.len <= COOKIE_MAX;
+    if (config->type != CONFIG_AFFINITY_COOKIE)
+        who->key = who->has_cookie ? session_key(group, value) : address_key(group, client);
+    else if (who->has_cookie)
+        who->target = read_cookie_value(group, value);
 }
 
 void affinity_note_request(struct exchange *x, struct http_message *msg)
 {
     const struct config_affinity *config = &x->group->config->affinity;
-    struct slice value;
+    struct affinity_view who;
+    uint32_t half;
     x->bound_target = BALANCE_NONE;
     if (config->type == CONFIG_AFFINITY_NONE)
         return;
-    bool has_cookie = config->type != CONFIG_AFFINITY_CLIENT_IP &&
-                      http_message_cookie(msg, config->cookie, &value) && value.len > 0 &&
-                      value.len <= COOKIE_MAX;
-    if (config->type == CONFIG_AFFINITY_COOKIE) {
-        if (has_cookie)
-            x->bound_target = read_cookie_value(x->group, value);
+    identify(x->group, msg, &x->client_ip, &who);
+    x->bound_target = who.target;
+    if (config->type == CONFIG_AFFINITY_COOKIE)
         return;
-    }
-    x->has_session = has_cookie;
-    x->session_key = has_cookie ? session_key(x, value) : address_key(x);
-    x->bound_target = look_up(x, x->session_key);
+    x->has_session = who.has_cookie;
+    x->session_key = who.key;
+    if (local_sessions_find(x->group->runtime->sessions, who.key, now_s(x), ttl_s(x), &half))
+        x->bound_target = find_id(x->group, (uint64_t)half << 32, true);
 }
 
 /* Active, or draining with time left: its sessions may stay (C3, case C-101). So they may while health is
  * ignored (D5): a session that moved at every request would be no session. */
-static bool may_serve_session(const struct exchange *x, uint32_t target)
+static bool may_serve_session(const struct snap_group *group, uint32_t target, uint64_t wall_ns)
 {
-    const struct health_status *health = &x->group->targets[target]->health;
+    const struct health_status *health = &group->targets[target]->health;
     if (health_is_usable(health))
         return true;
-    if (atomic_load_explicit(&x->group->runtime->health.is_panicking, memory_order_relaxed) &&
+    if (atomic_load_explicit(&group->runtime->health.is_panicking, memory_order_relaxed) &&
         health_is_usable_in_panic(health, true))
         return true;
     uint64_t since_ns =
         atomic_load_explicit(&((struct health_status *)health)->changed_wall_ns, memory_order_relaxed);
-    uint64_t delay_ns = x->group->config->deregistration_delay_ms * NS_PER_MS;
+    uint64_t delay_ns = group->config->deregistration_delay_ms * NS_PER_MS;
     return atomic_load_explicit(&((struct health_status *)health)->state, memory_order_relaxed) ==
                TARGET_DRAINING &&
-           x->worker->loop.wall_ns < since_ns + delay_ns;
+           wall_ns < since_ns + delay_ns;
+}
+
+void affinity_peek(const struct snap_group *group, struct http_message *msg, const struct ip_addr *client,
+                   uint64_t now_ns, uint64_t wall_ns, struct affinity_view *view)
+{
+    uint32_t half, expires_s, now = (uint32_t)(now_ns / NS_PER_S);
+    identify(group, msg, client, view);
+    if (group->config->affinity.type != CONFIG_AFFINITY_COOKIE &&
+        local_sessions_peek(group->runtime->sessions, view->key, now, &half, &expires_s)) {
+        view->target = find_id(group, (uint64_t)half << 32, true);
+        view->left_s = expires_s - now;
+    }
+    view->may_serve = view->target != BALANCE_NONE && may_serve_session(group, view->target, wall_ns);
 }
 
 uint32_t affinity_target(struct exchange *x)
@@ -201,7 +220,7 @@ uint32_t affinity_target(struct exchange *x)
     struct group_counters *counters = &x->group->runtime->workers[x->worker->index];
     if (x->bound_target == BALANCE_NONE || x->n_tried > 0)
         return BALANCE_NONE;
-    if (may_serve_session(x, x->bound_target)) {
+    if (may_serve_session(x->group, x->bound_target, x->worker->loop.wall_ns)) {
         counter_add(&counters->affinity_hits, 1);
         return x->bound_target;
     }
@@ -288,7 +307,7 @@ bool affinity_note_answer(struct exchange *x, struct http_message *msg, struct s
         bind_session(x, target);
     if (x->has_session || !make_session_id(value))
         return true; /* without an id the address still binds it */
-    x->session_key = session_key(x, slice_of(value, 2 * SESSION_BYTES));
+    x->session_key = session_key(x->group, slice_of(value, 2 * SESSION_BYTES));
     bind_session(x, target);
     return add_set_cookie(x, msg, scratch, slice_of(value, 2 * SESSION_BYTES));
 }

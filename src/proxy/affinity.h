@@ -11,9 +11,19 @@
 #include "http/message.h"
 
 struct exchange;
+struct ip_addr;
 struct iso_diag;
 struct snap_group;
 struct snapshot;
+
+/* What a group knows of a client. */
+struct affinity_view {
+    bool has_cookie; /* the client sent one that could bind it */
+    bool may_serve;  /* the target may, so that the request would go there */
+    uint64_t key;    /* in the table; 0: the cookie itself names the target */
+    uint32_t target; /* that the client is bound to; BALANCE_NONE: to none of the group's */
+    uint32_t left_s; /* until the entry ends, unless it is used; 0: there is none */
+};
 
 /* Computes what a group with affinity needs: the ids of its targets. Threads: control. */
 void affinity_build(struct snapshot *snapshot, struct snap_group *group);
@@ -22,6 +32,10 @@ void affinity_build(struct snapshot *snapshot, struct snap_group *group);
 void affinity_note_request(struct exchange *x, struct http_message *msg);
 /* The target that the request is bound to, if it may still serve; BALANCE_NONE otherwise. */
 uint32_t affinity_target(struct exchange *x);
+/* The same for a request that is not made: renews nothing, gives nothing up, counts nothing. The group has
+ * affinity. Units: `now_ns` monotonic, as the workers'. Threads: any. */
+void affinity_peek(const struct snap_group *group, struct http_message *msg, const struct ip_addr *client,
+                   uint64_t now_ns, uint64_t wall_ns, struct affinity_view *view);
 /* The target has answered: binds the client to it where that is new, and tells it by Set-Cookie. False: no
  * room. */
 bool affinity_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch);

@@ -140,6 +140,10 @@ uint64_t select_hash(const struct snap_group *group, struct http_message *msg, c
 /* The same for whatever else is balanced: not one of tried[0..n_tried) while another is usable. */
 uint32_t select_from(struct snap_group *group, struct worker *worker, uint64_t hash, const uint16_t *tried,
                      uint32_t n_tried);
+/* The same over moving state, a clock and random numbers that are not a worker's: for whoever asks what would
+ * be chosen. Threads: the owner of `mine`. */
+uint32_t select_in(const struct snap_group *group, struct snap_group_worker *mine, uint64_t now_ns,
+                   struct rng *rng, uint64_t hash, const uint16_t *tried, uint32_t n_tried);
 uint64_t select_hash_address(const struct ip_addr *ip);
 /* Why select_target() found none. */
 enum exchange_end select_why_none(const struct exchange *x);

@@ -208,9 +208,14 @@ void route_scratch_count(struct route_scratch *scratch, counter *gave_up)
 
 static const struct config_rule *match_range(struct route_range range, struct route_request *request)
 {
-    for (uint32_t i = 0; i < range.n; i++)
-        if (route_rule_holds(&range.rules[i], request))
+    for (uint32_t i = 0; i < range.n; i++) {
+        enum route_miss miss = route_rule_miss(&range.rules[i], request);
+        if (iso_unlikely(request->trace != NULL))
+            request->trace[request->n_traced++] =
+                (struct route_verdict){range.rules[i].rule, miss, request->missed, true};
+        if (miss == ROUTE_HOLDS)
             return range.rules[i].rule;
+    }
     return NULL;
 }
 
@@ -246,22 +251,37 @@ static const struct config_rule *match_wildcards(const struct route_table *table
     return NULL;
 }
 
+/* The host asked for in lower case, as rules are compared with it. A longer one than any name in the DNS
+ * loses its beginning, for its end may still belong to a wildcard; `*is_whole` is false then. */
+static struct slice lower_host(const struct http_message *request, char out[HOST_MAX], bool *is_whole)
+{
+    struct slice host = route_host(request->authority);
+    *is_whole = host.len <= HOST_MAX;
+    if (!*is_whole)
+        host = slice_of(host.ptr + host.len - HOST_MAX, HOST_MAX);
+    for (size_t i = 0; i < host.len; i++)
+        out[i] = ascii_lower(host.ptr[i]);
+    return slice_of(out, host.len);
+}
+
 static const struct config_rule *match_named(const struct route_table *table, struct route_request *request)
 {
     char lower[HOST_MAX];
-    struct slice host = route_host(request->message->authority);
-    bool is_whole = host.len <= HOST_MAX;
-    if (!is_whole) /* no name in the DNS is so long, but its end may still belong to a wildcard */
-        host = slice_of(host.ptr + host.len - HOST_MAX, HOST_MAX);
-    for (size_t i = 0; i < host.len; i++)
-        lower[i] = ascii_lower(host.ptr[i]);
-    host.ptr = lower;
-
+    bool is_whole;
+    struct slice host = lower_host(request->message, lower, &is_whole);
     const struct route_host *hit = table->exact.slots && is_whole ? map_find(&table->exact, host) : NULL;
     const struct config_rule *found = hit ? match_host(hit, request) : NULL;
     if (!found && table->wildcards.slots)
         found = match_wildcards(table, host, request);
     return found;
+}
+
+static const struct config_rule *match_all(const struct route_table *table, struct route_request *request)
+{
+    const struct config_rule *found = NULL;
+    if (table->exact.slots || table->wildcards.slots)
+        found = match_named(table, request);
+    return found || !table->any ? found : match_host(table->any, request);
 }
 
 const struct config_rule *route_match(const struct route_table *table, struct http_message *request,
@@ -271,13 +291,56 @@ const struct config_rule *route_match(const struct route_table *table, struct ht
         return NULL;
     struct route_request tried = {
         .message = request, .client = client, .path = request->path, .patterns = scratch->patterns};
-    const struct config_rule *found = NULL;
-    if (table->exact.slots || table->wildcards.slots)
-        found = match_named(table, &tried);
-    if (!found && table->any)
-        found = match_host(table->any, &tried);
+    const struct config_rule *found = match_all(table, &tried);
     if (iso_unlikely(tried.gave_up) && scratch->gave_up)
         counter_add(scratch->gave_up, tried.gave_up);
+    return found;
+}
+
+static bool host_fits(const struct route_rule *rule, struct slice host, bool is_whole)
+{
+    return rule->host_class == ROUTE_HOST_ANY ||
+           (rule->host_class == ROUTE_HOST_EXACT ? is_whole && slice_eq(rule->host, host)
+                                                 : host.len > rule->host.len && slice_ends(host, rule->host));
+}
+
+static bool path_fits(const struct route_rule *rule, struct slice path)
+{
+    return rule->path_class == ROUTE_PATH_EXACT    ? slice_eq(rule->path, path)
+           : rule->path_class == ROUTE_PATH_PREFIX ? route_prefix_has(rule->path, path)
+                                                   : true;
+}
+
+/* What would have become of a rule that was not reached. */
+static struct route_verdict judge_unreached(const struct route_rule *rule, struct route_request *request)
+{
+    char lower[HOST_MAX];
+    bool is_whole;
+    struct slice host = lower_host(request->message, lower, &is_whole);
+    enum route_miss miss = !host_fits(rule, host, is_whole)  ? ROUTE_MISS_HOST
+                           : !path_fits(rule, request->path) ? ROUTE_MISS_PATH
+                                                             : route_rule_miss(rule, request);
+    return (struct route_verdict){rule->rule, miss, request->missed, false};
+}
+
+const struct config_rule *route_explain(const struct route_table *table, struct http_message *request,
+                                        const struct ip_addr *client, struct route_scratch *scratch,
+                                        struct route_verdict *verdicts)
+{
+    struct route_request tried = {.message = request,
+                                  .client = client,
+                                  .path = request->path,
+                                  .patterns = scratch->patterns,
+                                  .trace = verdicts};
+    const struct config_rule *found = match_all(table, &tried);
+    uint32_t n = tried.n_traced;
+    for (uint32_t i = 0; i < table->n_rules; i++) {
+        bool was_tried = false;
+        for (uint32_t t = 0; t < tried.n_traced && !was_tried; t++)
+            was_tried = verdicts[t].rule == table->rules[i].rule;
+        if (!was_tried)
+            verdicts[n++] = judge_unreached(&table->rules[i], &tried);
+    }
     return found;
 }
 

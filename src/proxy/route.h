@@ -38,6 +38,33 @@ void route_scratch_count(struct route_scratch *scratch, counter *gave_up);
 const struct config_rule *route_match(const struct route_table *table, struct http_message *request,
                                       const struct ip_addr *client, struct route_scratch *scratch);
 
+/* Why a rule did not take a request; ROUTE_HOLDS: it would. */
+enum route_miss {
+    ROUTE_HOLDS,
+    ROUTE_MISS_HOST,
+    ROUTE_MISS_PATH,
+    ROUTE_MISS_METHOD,
+    ROUTE_MISS_SOURCE,
+    ROUTE_MISS_HEADER,
+    ROUTE_MISS_COOKIE,
+    ROUTE_MISS_QUERY,
+    ROUTE_MISS_PATTERN,
+    ROUTE_MISS_PATTERN_LIMIT, /* the pattern gave up */
+};
+
+struct route_verdict {
+    const struct config_rule *rule;
+    enum route_miss miss;
+    uint32_t which; /* of the rule's headers, cookies or query parameters */
+    bool was_tried; /* before the rule that was taken, or it is the one; false: it was not looked at */
+};
+
+/* route_match(), and into verdicts[the listener's n_rules] what each rule came to: first those that were
+ * tried, in that order, then the others by precedence. Source: K3. */
+const struct config_rule *route_explain(const struct route_table *table, struct http_message *request,
+                                        const struct ip_addr *client, struct route_scratch *scratch,
+                                        struct route_verdict *verdicts);
+
 /* Draws one of the rule's target groups by weight, as its index in the config; -1 when all weights are 0. */
 int32_t route_forward(const struct config_rule *rule, struct rng *rng);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/route_rule.h"
 
-#include "proxy/route.h"
-
 static void init_host(struct route_rule *out, struct slice host, struct arena *arena)
 {
     struct ip_addr addr;
@@ -120,11 +118,13 @@ static bool header_holds(const struct route_header *header, const struct http_me
     return false;
 }
 
-static bool headers_hold(const struct route_rule *rule, const struct http_message *msg)
+static bool headers_hold(const struct route_rule *rule, struct route_request *request)
 {
     for (uint32_t i = 0; i < rule->rule->match.n_headers; i++)
-        if (!header_holds(&rule->headers[i], msg))
+        if (!header_holds(&rule->headers[i], request->message)) {
+            request->missed = i;
             return false;
+        }
     return true;
 }
 
@@ -133,23 +133,27 @@ static bool value_holds(const struct config_pair *want, struct slice value)
     return wants_any(want->value) || slice_eq(want->value, value);
 }
 
-static bool cookies_hold(const struct config_match *match, struct http_message *msg)
+static bool cookies_hold(const struct config_match *match, struct route_request *request)
 {
     struct slice value;
     for (uint32_t i = 0; i < match->n_cookies; i++)
-        if (!http_message_cookie(msg, match->cookies[i].name, &value) ||
-            !value_holds(&match->cookies[i], value))
+        if (!http_message_cookie(request->message, match->cookies[i].name, &value) ||
+            !value_holds(&match->cookies[i], value)) {
+            request->missed = i;
             return false;
+        }
     return true;
 }
 
-static bool query_holds(const struct config_match *match, const struct http_message *msg)
+static bool query_holds(const struct config_match *match, struct route_request *request)
 {
     struct slice value;
     for (uint32_t i = 0; i < match->n_query; i++)
-        if (!http_query_find(msg->query, match->query[i].name, &value) ||
-            !value_holds(&match->query[i], value))
+        if (!http_query_find(request->message->query, match->query[i].name, &value) ||
+            !value_holds(&match->query[i], value)) {
+            request->missed = i;
             return false;
+        }
     return true;
 }
 
@@ -162,20 +166,34 @@ static bool source_holds(const struct config_match *match, const struct ip_addr 
 }
 
 /* A pattern that gave up is no match, but for a rule that denies: there it must not open the door. */
-static bool pattern_holds(const struct route_rule *rule, struct route_request *request)
+static enum route_miss pattern_miss(const struct route_rule *rule, struct route_request *request)
 {
-    enum pattern_result result = pattern_match(rule->pattern, request->path, request->patterns);
-    request->gave_up += result == PATTERN_GAVE_UP;
-    return result == PATTERN_MATCH || (result == PATTERN_GAVE_UP && rule->rule->deny_status);
+    switch (pattern_match(rule->pattern, request->path, request->patterns)) {
+    case PATTERN_MATCH:
+        return ROUTE_HOLDS;
+    case PATTERN_NO_MATCH:
+        return ROUTE_MISS_PATTERN;
+    case PATTERN_GAVE_UP:
+        break;
+    }
+    request->gave_up++;
+    return rule->rule->deny_status ? ROUTE_HOLDS : ROUTE_MISS_PATTERN_LIMIT;
 }
 
-bool route_rule_holds(const struct route_rule *rule, struct route_request *request)
+enum route_miss route_rule_miss(const struct route_rule *rule, struct route_request *request)
 {
     const struct config_match *match = &rule->rule->match;
-    struct http_message *msg = request->message;
     if (rule->is_free)
-        return true;
-    return (match->n_methods == 0 || method_holds(rule, msg)) && source_holds(match, request->client) &&
-           headers_hold(rule, msg) && cookies_hold(match, msg) && query_holds(match, msg) &&
-           (!rule->pattern || pattern_holds(rule, request));
+        return ROUTE_HOLDS;
+    if (match->n_methods && !method_holds(rule, request->message))
+        return ROUTE_MISS_METHOD;
+    if (!source_holds(match, request->client))
+        return ROUTE_MISS_SOURCE;
+    if (!headers_hold(rule, request))
+        return ROUTE_MISS_HEADER;
+    if (!cookies_hold(match, request))
+        return ROUTE_MISS_COOKIE;
+    if (!query_holds(match, request))
+        return ROUTE_MISS_QUERY;
+    return rule->pattern ? pattern_miss(rule, request) : ROUTE_HOLDS;
 }

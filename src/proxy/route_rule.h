@@ -7,6 +7,7 @@
 #include "config/model.h"
 #include "core/diag.h"
 #include "http/message.h"
+#include "proxy/route.h"
 #include "proxy/route_pattern.h"
 
 enum route_host_class { ROUTE_HOST_EXACT, ROUTE_HOST_WILDCARD, ROUTE_HOST_ANY };
@@ -38,7 +39,10 @@ struct route_request {
     const struct ip_addr *client;
     struct slice path;
     struct pattern_scratch *patterns;
-    uint64_t gave_up; /* patterns that reached their limit */
+    uint64_t gave_up;            /* patterns that reached their limit */
+    uint32_t missed;             /* which header, cookie or parameter, when route_rule_miss() names one */
+    struct route_verdict *trace; /* NULL: nobody asks; of the rules that were tried */
+    uint32_t n_traced;
 };
 
 /* ISO_ERR_INVALID and an entry in `diag` when the rule's pattern does not compile. `out` is zeroed memory;
@@ -47,7 +51,7 @@ iso_err route_rule_init(const struct config_listener *listener, uint32_t index, 
                         struct route_rule *out, struct iso_diag *diag) ISO_MUST_USE;
 void route_rule_fini(struct route_rule *rule);
 
-/* Do all conditions but host and the path's class hold? */
-bool route_rule_holds(const struct route_rule *rule, struct route_request *request);
+/* The first condition that does not hold, of all but host and the path's class. */
+enum route_miss route_rule_miss(const struct route_rule *rule, struct route_request *request);
 
 #endif

@@ -91,12 +91,10 @@ static const uint64_t *without_tried(const struct snap_group *group, struct snap
     return any ? mine->attempt : mine->eligible;
 }
 
-uint32_t select_from(struct snap_group *group, struct worker *worker, uint64_t hash, const uint16_t *tried,
-                     uint32_t n_tried)
+uint32_t select_in(const struct snap_group *group, struct snap_group_worker *mine, uint64_t now_ns,
+                   struct rng *rng, uint64_t hash, const uint16_t *tried, uint32_t n_tried)
 {
-    struct snap_group_worker *mine = &group->workers[worker->index];
     uint32_t epoch = atomic_load_explicit(&group->runtime->epoch, memory_order_acquire);
-    uint64_t now_ns = worker->loop.now_ns;
     if (iso_unlikely(epoch != mine->epoch_seen))
         refresh(group, mine, epoch, now_ns);
     else if (iso_unlikely(mine->ramp_due_ns && now_ns >= mine->ramp_due_ns))
@@ -107,8 +105,15 @@ uint32_t select_from(struct snap_group *group, struct worker *worker, uint64_t h
                                .eligible =
                                    n_tried ? without_tried(group, mine, tried, n_tried) : mine->eligible,
                                .ramp = mine->ramp_due_ns ? mine->ramp : NULL,
-                               .rng = &worker->rng};
+                               .rng = rng};
     return group->method->pick(&group->pool, group->table, mine->state, &how);
+}
+
+uint32_t select_from(struct snap_group *group, struct worker *worker, uint64_t hash, const uint16_t *tried,
+                     uint32_t n_tried)
+{
+    return select_in(group, &group->workers[worker->index], worker->loop.now_ns, &worker->rng, hash, tried,
+                     n_tried);
 }
 
 uint32_t select_target(struct exchange *x)

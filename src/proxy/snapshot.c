@@ -19,22 +19,24 @@ static void endpoint_addr(const struct config_endpoint *endpoint, struct net_add
     }
 }
 
-/* A worker's corner of a group: cache lines of its own, since the worker writes there on every request. */
-static void add_worker_state(struct snapshot *snapshot, struct snap_group *group)
+/* Cache lines of its own, since a worker writes there on every request. */
+void snapshot_corner_init(const struct snap_group *group, struct snap_group_worker *mine, struct arena *arena)
 {
-    struct arena *arena = &snapshot->arena;
     size_t bitmap_bytes = (group->n_targets + 63) / 64 * sizeof(uint64_t);
     size_t state_bytes = group->method->state_bytes(&group->pool);
-    group->workers = arena_alloc_line(arena, sizeof(*group->workers) * snapshot->n_workers);
-    for (uint32_t w = 0; w < snapshot->n_workers; w++) {
-        struct snap_group_worker *mine = &group->workers[w];
-        mine->state = arena_alloc_line(arena, state_bytes ? state_bytes : 1);
-        mine->eligible = arena_alloc_line(arena, bitmap_bytes + 1);
-        mine->ramp = arena_alloc_line(arena, sizeof(*mine->ramp) * (group->n_targets + 1));
-        mine->attempt = arena_alloc_line(arena, bitmap_bytes + 1);
-        mine->retry_tokens = RETRY_TOKENS_AT_START;
-        mine->epoch_seen = atomic_load_explicit(&group->runtime->epoch, memory_order_relaxed) - 1;
-    }
+    mine->state = arena_alloc_line(arena, state_bytes ? state_bytes : 1);
+    mine->eligible = arena_alloc_line(arena, bitmap_bytes + 1);
+    mine->ramp = arena_alloc_line(arena, sizeof(*mine->ramp) * (group->n_targets + 1));
+    mine->attempt = arena_alloc_line(arena, bitmap_bytes + 1);
+    mine->retry_tokens = RETRY_TOKENS_AT_START;
+    mine->epoch_seen = atomic_load_explicit(&group->runtime->epoch, memory_order_relaxed) - 1;
+}
+
+static void add_worker_state(struct snapshot *snapshot, struct snap_group *group)
+{
+    group->workers = arena_alloc_line(&snapshot->arena, sizeof(*group->workers) * snapshot->n_workers);
+    for (uint32_t w = 0; w < snapshot->n_workers; w++)
+        snapshot_corner_init(group, &group->workers[w], &snapshot->arena);
 }
 
 static iso_err build_group(struct snapshot *snapshot, struct registry *registry, uint32_t index,

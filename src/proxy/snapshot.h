@@ -91,6 +91,10 @@ struct snapshot {
 iso_err snapshot_build(struct config **config, struct registry *registry, uint32_t n_workers,
                        uint64_t version, struct snapshot **out, struct iso_diag *diag) ISO_MUST_USE;
 
+/* A fresh corner of moving state, as each worker has one; `mine` is zeroed. Threads: control. */
+void snapshot_corner_init(const struct snap_group *group, struct snap_group_worker *mine,
+                          struct arena *arena);
+
 static inline void snapshot_ref(struct snapshot *snapshot)
 {
     atomic_fetch_add_explicit(&snapshot->refs, 1, memory_order_relaxed);

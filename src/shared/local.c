@@ -81,6 +81,21 @@ bool local_sessions_find(struct local_sessions *sessions, uint64_t key, uint32_t
     return true;
 }
 
+bool local_sessions_peek(const struct local_sessions *sessions, uint64_t key, uint32_t now_s,
+                         uint32_t *target, uint32_t *expires_s)
+{
+    key = usable_key(key);
+    struct entry *entry = find(sessions, key);
+    if (!entry)
+        return false;
+    uint64_t value = atomic_load_explicit(&entry->value, memory_order_acquire);
+    if (atomic_load_explicit(&entry->key, memory_order_acquire) != key || (uint32_t)value <= now_s)
+        return false;
+    *target = (uint32_t)(value >> 32);
+    *expires_s = (uint32_t)value;
+    return true;
+}
+
 /* An entry to overwrite: free or expired, else the one that expires first. */
 static struct entry *victim(struct entry *line, uint32_t now_s)
 {

@@ -21,6 +21,9 @@ void local_sessions_free(struct local_sessions **sessions);
  * `now_s` of a clock that only goes forward. Threads: any. */
 bool local_sessions_find(struct local_sessions *sessions, uint64_t key, uint32_t now_s, uint32_t ttl_s,
                          uint32_t *target);
+/* The same without renewing it, and when it expires unless it is used. Threads: any. */
+bool local_sessions_peek(const struct local_sessions *sessions, uint64_t key, uint32_t now_s,
+                         uint32_t *target, uint32_t *expires_s);
 /* Binds or rebinds a session. A put that meets another one on the same line may be lost. Threads: any. */
 void local_sessions_put(struct local_sessions *sessions, uint64_t key, uint32_t now_s, uint32_t ttl_s,
                         uint32_t target);

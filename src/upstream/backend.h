@@ -81,6 +81,8 @@ struct listener_runtime {
 struct registry; /* control thread only */
 
 struct registry *registry_new(uint32_t n_workers);
+/* One whose listeners get no sockets: to compile a configuration without serving it. */
+struct registry *registry_new_detached(uint32_t n_workers);
 void registry_free(struct registry *registry);
 
 /* Found by name or made; the caller owns one reference. Threads: control. */

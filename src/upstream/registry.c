@@ -16,6 +16,7 @@ enum { HASH_SLOTS = 4096 };
 
 struct registry {
     uint32_t n_workers;
+    bool is_detached; /* binds nothing */
     struct list backends[HASH_SLOTS], groups[HASH_SLOTS], listeners[HASH_SLOTS];
 };
 
@@ -24,11 +25,19 @@ struct registry *registry_new(uint32_t n_workers)
     struct registry *registry = malloc(sizeof(*registry));
     iso_assert(registry != NULL && n_workers > 0);
     registry->n_workers = n_workers;
+    registry->is_detached = false;
     for (int i = 0; i < HASH_SLOTS; i++) {
         list_init(&registry->backends[i]);
         list_init(&registry->groups[i]);
         list_init(&registry->listeners[i]);
     }
+    return registry;
+}
+
+struct registry *registry_new_detached(uint32_t n_workers)
+{
+    struct registry *registry = registry_new(n_workers);
+    registry->is_detached = true;
     return registry;
 }
 
@@ -205,8 +214,8 @@ struct listener_runtime *registry_listener(struct registry *registry, struct sli
     listener->refs = 1;
     list_init(&listener->node);
 
-    int err = check_address_free(&listener->addr);
-    if (!err)
+    int err = registry->is_detached ? 0 : check_address_free(&listener->addr);
+    if (!err && !registry->is_detached)
         err = bind_sockets(listener, client_first);
     if (err) {
         *why = err;
@@ -225,7 +234,8 @@ void registry_listener_unref(struct registry *registry, struct listener_runtime 
         return;
     list_remove(&listener->node);
     close_sockets(listener);
-    listen_remove_file(&listener->addr);
+    if (!registry->is_detached) /* the file would be another process's */
+        listen_remove_file(&listener->addr);
     free(listener->fds);
     free(listener->workers);
     free(listener->endpoint);

@@ -384,6 +384,28 @@ static long naive_rank(const struct config_match *match, uint32_t order)
     return (host * 10000 + path) * 1000 + (999 - (long)order);
 }
 
+/* What explaining says of every rule: each once, the tried ones end with the one taken, and of those not
+ * tried none that fits goes before it. */
+static void assert_explained(const struct config_rule *expected, const struct ip_addr *client)
+{
+    struct route_verdict verdicts[12];
+    uint32_t seen = 0;
+    assert_int_equal(listener.n_rules, iso_countof(verdicts));
+    assert_ptr_equal(route_explain(table, &msg, client, scratch, verdicts), expected);
+    for (uint32_t i = 0; i < iso_countof(verdicts); i++) {
+        const struct config_rule *rule = verdicts[i].rule;
+        bool fits = naive_holds(&rule->match, msg.authority, msg.path);
+        seen |= 1u << (rule - listener.rules);
+        assert_int_equal(verdicts[i].miss == ROUTE_HOLDS, fits);
+        if (fits && expected)
+            assert_true(naive_rank(&rule->match, (uint32_t)(rule - listener.rules)) <=
+                        naive_rank(&expected->match, (uint32_t)(expected - listener.rules)));
+        if (verdicts[i].was_tried && fits)
+            assert_ptr_equal(rule, expected);
+    }
+    assert_int_equal(seen, (1u << iso_countof(verdicts)) - 1);
+}
+
 static void random_tables_agree_with_the_stated_precedence(void **state)
 {
     static const struct slice hosts[] = {{0},        S("a.b"), S("*.b"),    S("*.a.b"),
@@ -423,8 +445,35 @@ static void random_tables_agree_with_the_stated_precedence(void **state)
                     expected = &rules[i];
             struct ip_addr client = {.family = 4};
             assert_ptr_equal(route_match(table, &msg, &client, scratch), expected);
+            assert_explained(expected, &client);
         }
     }
+}
+
+static void explaining_names_the_condition_that_failed_and_rules_not_reached_K3(void **state)
+{
+    struct config_pair headers[] = {{S("x-a"), S("1")}, {S("x-b"), S("*")}};
+    struct slice post[] = {S("POST")};
+    struct route_verdict verdicts[5];
+    struct ip_addr client = {.family = 4};
+    compile_rules({.match = {.host = S("a.example"), .headers = headers, .n_headers = 2}},
+                  {.match.path_prefix = S("/v2/")}, {.match.host = S("b.example")},
+                  {.match = {.path_prefix = S("/v2/"), .methods = post, .n_methods = 1}}, {.name = S("all")});
+    assert_int_equal(match_head("GET /v2/x HTTP/1.1\r\nHost: a.example\r\nX-A: 1\r\n\r\n", "192.0.2.1"), 1);
+    assert_ptr_equal(route_explain(table, &msg, &client, scratch, verdicts), &rules[1]);
+    assert_ptr_equal(verdicts[0].rule, &rules[0]);
+    assert_int_equal(verdicts[0].miss, ROUTE_MISS_HEADER);
+    assert_int_equal(verdicts[0].which, 1);
+    assert_ptr_equal(verdicts[1].rule, &rules[3]);
+    assert_int_equal(verdicts[1].miss, ROUTE_MISS_METHOD);
+    assert_ptr_equal(verdicts[2].rule, &rules[1]);
+    assert_int_equal(verdicts[2].miss, ROUTE_HOLDS);
+    assert_true(verdicts[2].was_tried);
+    assert_ptr_equal(verdicts[3].rule, &rules[2]);
+    assert_int_equal(verdicts[3].miss, ROUTE_MISS_HOST);
+    assert_ptr_equal(verdicts[4].rule, &rules[4]);
+    assert_int_equal(verdicts[4].miss, ROUTE_HOLDS);
+    assert_false(verdicts[4].was_tried);
 }
 
 static void a_pattern_that_does_not_compile_is_reported(void **state)
@@ -503,6 +552,7 @@ int main(void)
         test(only_anchored_patterns_are_tried_on_long_paths),
         test(a_thousand_paths_and_hosts_find_their_rule),
         test(random_tables_agree_with_the_stated_precedence),
+        test(explaining_names_the_condition_that_failed_and_rules_not_reached_K3),
         test(a_pattern_that_does_not_compile_is_reported),
         test(groups_are_drawn_by_weight_A10),
         test(weights_of_0_draw_nothing),

@@ -31,6 +31,21 @@ static void each_use_renews_the_time_C2(void **state)
     local_sessions_free(&s);
 }
 
+static void looking_renews_nothing(void **state)
+{
+    struct local_sessions *s = local_sessions_new(64);
+    uint32_t target, expires_s;
+    local_sessions_put(s, 5, 100, 60, 9);
+    for (uint32_t now_s = 100; now_s < 160; now_s += 20) {
+        assert_true(local_sessions_peek(s, 5, now_s, &target, &expires_s));
+        assert_int_equal(target, 9);
+        assert_int_equal(expires_s, 160);
+    }
+    assert_false(local_sessions_peek(s, 5, 160, &target, &expires_s));
+    assert_false(local_sessions_peek(s, 6, 100, &target, &expires_s));
+    local_sessions_free(&s);
+}
+
 static void a_dropped_session_is_gone_and_can_be_bound_anew_C3(void **state)
 {
     struct local_sessions *s = local_sessions_new(64);
@@ -113,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_keeps_its_target_until_its_time_is_over),
         cmocka_unit_test(each_use_renews_the_time_C2),
+        cmocka_unit_test(looking_renews_nothing),
         cmocka_unit_test(a_dropped_session_is_gone_and_can_be_bound_anew_C3),
         cmocka_unit_test(a_full_table_forgets_what_expires_first_and_stays_full),
         cmocka_unit_test(the_keys_that_mark_free_entries_are_keys_like_others),
