@@ -414,7 +414,7 @@ static void on_shutdown(void *owner)
         listen_handed_over(true);
         struct iso_diag ignored;
         diag_init(&ignored);
-        if (control_listen(process->control, &(struct config_endpoint){0}, &ignored))
+        if (control_listen(process->control, &(struct config_admin){0}, &ignored))
             log_error("the admin listener cannot be closed");
         diag_fini(&ignored);
     }
@@ -474,8 +474,8 @@ static void log_ready(const struct process *process)
     for (uint32_t i = 0; i < process->current->n_listeners; i++)
         log_notice("listening on %.*s", SLICE_ARG(process->current->listeners[i].config->endpoint.text));
     if (control_endpoint(process->control)[0])
-        log_notice("admin on http://%s (/metrics, /healthz, /api/health)",
-                   control_endpoint(process->control));
+        log_notice("admin on http%s://%s (/ lists what is there)",
+                   control_is_tls(process->control) ? "s" : "", control_endpoint(process->control));
     log_notice("ready: %u worker%s", process->n_workers, process->n_workers == 1 ? "" : "s");
 }
 

@@ -261,10 +261,21 @@ struct config_target_group {
     uint32_t n_targets;
 };
 
+struct config_admin {
+    struct config_endpoint listen; /* port 0: any free one; text.ptr NULL: no admin listener */
+    struct slice token_file;       /* ptr NULL: no tokens; then whoever reaches it may do everything */
+    bool insecure;                 /* other machines may reach it without TLS */
+    struct {
+        bool set;
+        struct slice cert_file, key_file; /* key_file.ptr NULL: the key is in cert_file */
+        struct slice client_ca_file;      /* ptr NULL: clients show no certificate */
+    } tls;
+};
+
 struct config {
-    struct arena arena;           /* owns everything below */
-    struct config_endpoint admin; /* port 0: any free one; text.ptr NULL: no admin listener */
-    uint32_t workers;             /* 0: one per CPU */
+    struct arena arena; /* owns everything below */
+    struct config_admin admin;
+    uint32_t workers; /* 0: one per CPU */
     struct config_store store;
     struct ip_prefix *trusted_proxies;
     uint32_t n_trusted_proxies;

@@ -7,16 +7,40 @@ const struct schema_choice schema_protocols[] = {{"HTTP", CONFIG_HTTP, "HTTP/1.1
                                                  {"TCP", CONFIG_TCP, "anything: bytes both ways"},
                                                  {NULL}};
 
-#define HOLDER struct config
-static const struct schema_key admin_keys[] = {{KEY("listen", type_endpoint, "where; port 0: any free one"),
-                                                .offset = FIELD(admin, struct config_endpoint),
-                                                .default_text = "127.0.0.1:8443"},
-                                               END};
+#define HOLDER struct config_admin
+static const struct schema_key admin_tls_keys[] = {
+    REQUIRED_TEXT("cert_file", tls.cert_file, check_file, EXPECT_FILE,
+                  "PEM: the certificate, then its chain"),
+    TEXT("key_file", tls.key_file, check_file, EXPECT_FILE, NULL,
+         "PEM: its private key; unset: in cert_file"),
+    TEXT("client_ca_file", tls.client_ca_file, check_file, EXPECT_FILE, NULL,
+         "PEM: clients must show a certificate that one of these authorities signed"),
+    END};
+static const struct schema_section admin_tls = {.keys = admin_tls_keys,
+                                                .item = "the admin listener's TLS section",
+                                                .doc = "HTTPS on the admin listener."};
+
+static const struct schema_key admin_keys[] = {
+    {KEY("listen", type_endpoint, "where; port 0: any free one"),
+     .offset = FIELD(listen, struct config_endpoint), .default_text = "127.0.0.1:8443"},
+    TEXT("token_file", token_file, check_file, EXPECT_FILE, NULL,
+         "bearer tokens, one a line: `ROLE TOKEN [NAME]`, where the role is read, operate or admin; unset: "
+         "whoever reaches the address may do everything"),
+    {.name = "tls",
+     .type = &type_section,
+     .present_offset = FIELD(tls.set, bool),
+     .section = &admin_tls,
+     .optional = true,
+     .doc = "serves HTTPS"},
+    FLAG("insecure", insecure, "false",
+         "true: an address that other machines can reach is served without TLS, tokens included"),
+    END};
 static const struct schema_section admin_section = {
     .keys = admin_keys,
     .item = "an admin section",
-    .doc = "Metrics and health of the balancer itself, on a thread of its own; reachable from this machine "
-           "only."};
+    .doc =
+        "The API, metrics and health of the balancer itself, on a thread of its own. An address that other "
+        "machines can reach needs token_file, and tls or insecure: true."};
 #undef HOLDER
 
 #define HOLDER struct config_access_log
@@ -32,7 +56,7 @@ static const struct schema_section access_log_section = {
 
 #define HOLDER struct config
 static const struct schema_key config_keys[] = {
-    GROUPING("admin", admin_section, "metrics and health of the balancer itself"),
+    SECTION("admin", admin, admin_section, "API, metrics and health of the balancer itself"),
     NUMBER("workers", workers, 0, 1024, "0", "traffic threads; 0: one per CPU"),
     PREFIXES(
         "trusted_proxies", trusted_proxies, n_trusted_proxies,

@@ -155,19 +155,28 @@ static bool has_endpoint(const struct config_endpoint *endpoint)
 
 static void validate_admin(struct validator *v)
 {
-    const struct config_endpoint *admin = &v->config->admin;
-    if (admin->text.ptr && !endpoint_is_local(admin))
-        validate_fault(v, validate_at(doc_get(v->doc->root, "admin"), "listen"),
-                       "is %s%.*s, which other machines can reach; there is no authentication, so expected a "
-                       "loopback address such as 127.0.0.1:8443, a unix socket or \"off\"",
-                       admin->ip.family ? "" : "all addresses, ", SLICE_ARG(admin->text));
+    const struct config_admin *admin = &v->config->admin;
+    const struct doc_node *node = doc_get(v->doc->root, "admin");
+    if (!admin->listen.text.ptr || endpoint_is_local(&admin->listen))
+        return;
+    const char *all = admin->listen.unix_path.ptr || admin->listen.ip.family ? "" : "all addresses, ";
+    if (!validate_has(node, "token_file"))
+        validate_fault(v, validate_at(node, "listen"),
+                       "is %s%.*s, which other machines can reach; expected a loopback address such as "
+                       "127.0.0.1:8443, a unix socket, \"off\", or a token_file for authentication",
+                       all, SLICE_ARG(admin->listen.text));
+    else if (!admin->tls.set && !admin->insecure)
+        validate_fault(v, validate_at(node, "listen"),
+                       "is %s%.*s, which other machines can reach; expected tls, or insecure: true to send "
+                       "tokens in the clear",
+                       all, SLICE_ARG(admin->listen.text));
 }
 
 /* A listener on all addresses takes the port on the loopback as well. */
 static void check_admin_clash(struct validator *v, const struct config_endpoint *endpoint,
                               const struct doc_node *node)
 {
-    const struct config_endpoint *admin = &v->config->admin;
+    const struct config_endpoint *admin = &v->config->admin.listen;
     bool same = endpoint->unix_path.ptr || admin->unix_path.ptr
                     ? slice_eq(endpoint->text, admin->text)
                     : admin->port && admin->port == endpoint->port &&

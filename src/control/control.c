@@ -79,9 +79,14 @@ iso_err control_open(const struct control_callbacks *callbacks, const struct con
     return ISO_OK;
 }
 
-iso_err control_listen(struct control *control, const struct config_endpoint *endpoint, struct iso_diag *diag)
+iso_err control_listen(struct control *control, const struct config_admin *config, struct iso_diag *diag)
 {
-    return admin_listen(control->admin, endpoint, diag);
+    return admin_listen(control->admin, config, diag);
+}
+
+bool control_is_tls(const struct control *control)
+{
+    return admin_is_tls(control->admin);
 }
 
 const char *control_endpoint(const struct control *control)

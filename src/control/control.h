@@ -62,13 +62,17 @@ struct control_view {
 iso_err control_open(const struct control_callbacks *callbacks, const struct control_view *view,
                      struct control **out) ISO_MUST_USE;
 
-/* Serves the admin pages at `endpoint` from now on. The same endpoint again changes nothing; another is bound
- * first and only then the old one closed, so that a failure (diagnosed at "/admin/listen") leaves it as it
- * was. endpoint->text.ptr NULL: no admin listener. Threads: control, or before control_run(). */
-iso_err control_listen(struct control *control, const struct config_endpoint *endpoint,
+/* Serves the admin pages as `config` says from now on. Tokens and certificates are read anew; the same
+ * endpoint stays open, another is bound first and only then the old one closed, so that a failure (diagnosed
+ * below
+ * "/admin") leaves all as it was. config->listen.text.ptr NULL: no admin listener. Threads: control, or
+ * before control_run(). */
+iso_err control_listen(struct control *control, const struct config_admin *config,
                        struct iso_diag *diag) ISO_MUST_USE;
 /* Where it listens, with the port that the kernel chose: "127.0.0.1:8443"; "" without a listener. */
 const char *control_endpoint(const struct control *control);
+/* Is it https? */
+bool control_is_tls(const struct control *control);
 
 /* Turns until control_stop(). */
 void control_run(struct control *control);

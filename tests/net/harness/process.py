@@ -73,6 +73,8 @@ class Isobar:
         self.folder, self.config = folder, config
         self.file = os.path.join(folder, "isobar.json")
         self.admin = None
+        self.token = None  # sent along with requests to the admin listener
+        self.admin_tls = None  # the ssl context of an admin listener that speaks TLS
         if config is not None:
             self.write(config)
             host, port = config["admin"]["listen"].rsplit(":", 1)
@@ -131,11 +133,17 @@ class Isobar:
         status, _, body = self.admin_request("GET", path, timeout_s=timeout_s)
         return status, body.decode()
 
-    def admin_request(self, method, path, fields=(), timeout_s=20):
+    def admin_request(self, method, path, fields=(), timeout_s=20, body=None):
         """A request to the admin listener: (status, fields, body)."""
-        connection = http.client.HTTPConnection(*self.admin, timeout=timeout_s)
+        if self.admin_tls:
+            connection = http.client.HTTPSConnection("localhost", self.admin[1], timeout=timeout_s, context=self.admin_tls)
+        else:
+            connection = http.client.HTTPConnection(*self.admin, timeout=timeout_s)
+        fields = dict(fields)
+        if self.token and "Authorization" not in fields:
+            fields["Authorization"] = f"Bearer {self.token}"
         try:
-            connection.request(method, path, headers=dict(fields))
+            connection.request(method, path, body=body, headers=fields)
             response = connection.getresponse()
             return response.status, response.headers, response.read()
         finally:

@@ -323,7 +323,7 @@ static void relative_socket_paths_begin_at_the_file(void **state)
                   "load_balancers: [{name: l, listeners: [{unix: in.sock, default_target_group: g}]}]\n"
                   "target_groups: [{name: g, targets: [{unix: /run/a.sock}, {unix: b.sock}]}]\n");
     assert_string_equal(config->load_balancers[0].listeners[0].endpoint.text.ptr, "unix:/etc/isobar/in.sock");
-    assert_string_equal(config->admin.text.ptr, "unix:/etc/isobar/admin.sock");
+    assert_string_equal(config->admin.listen.text.ptr, "unix:/etc/isobar/admin.sock");
     assert_string_equal(config->target_groups[0].targets[0].endpoint.unix_path.ptr, "/run/a.sock");
     assert_string_equal(config->target_groups[0].targets[1].endpoint.text.ptr, "unix:/etc/isobar/b.sock");
     config_free(config);

@@ -78,7 +78,7 @@ static void two_options_make_a_whole_configuration(void **state)
     struct config *config = build((struct config_proxy_args){0});
     assert_string_equal(config->load_balancers[0].listeners[0].name.ptr, "proxy/8080");
     assert_int_equal(config->load_balancers[0].listeners[0].default_target_group, 0);
-    assert_string_equal(config->admin.text.ptr, "127.0.0.1:8443");
+    assert_string_equal(config->admin.listen.text.ptr, "127.0.0.1:8443");
     assert_int_equal(config->target_groups[0].algorithm, BALANCE_P2C_LEAST_REQUEST);
     assert_int_equal(config->target_groups[0].health_check.type, CONFIG_HEALTH_TCP);
     assert_string_equal(config->access_log.file.ptr, "off");
@@ -119,7 +119,7 @@ static void the_other_options_are_keys_of_the_file(void **state)
     assert_int_equal(config->target_groups[0].algorithm, BALANCE_MAGLEV);
     assert_int_equal(config->target_groups[0].health_check.type, CONFIG_HEALTH_HTTP);
     assert_string_equal(config->target_groups[0].health_check.path.ptr, "/healthz");
-    assert_null(config->admin.text.ptr);
+    assert_null(config->admin.listen.text.ptr);
     assert_int_equal(config->workers, 2);
     assert_string_equal(config->access_log.file.ptr, "stdout");
     config_free(config);
@@ -164,8 +164,8 @@ static void faults_name_the_option(void **state)
         "isobar proxy: --to 127.0.0.1:1,weight=x (weight): is the text \"x\", expected a whole number from 0 "
         "to "
         "65535\n"
-        "isobar proxy: --admin: is 0.0.0.0:1, which other machines can reach; there is no authentication, so "
-        "expected a loopback address such as 127.0.0.1:8443, a unix socket or \"off\"\n"
+        "isobar proxy: --admin: is 0.0.0.0:1, which other machines can reach; expected a loopback "
+        "address such as 127.0.0.1:8443, a unix socket, \"off\", or a token_file for authentication\n"
         "isobar proxy: --to 127.0.0.1:2: is 127.0.0.1:2, the target at --to 127.0.0.1:2; expected each "
         "target "
         "once\n");

@@ -104,11 +104,21 @@ static void a_listener_needs_one_place_and_something_to_do(void **state)
         "expected the head to have room for the URI\n");
 }
 
+static void others_reach_the_admin_listener_with_tokens_and_tls_only_G8(void **state)
+{
+    expect_faults("admin: { listen: \":8443\", token_file: t }\n" LISTEN GROUP,
+                  "f:1:18: /admin/listen: is all addresses, :8443, which other machines can reach; expected "
+                  "tls, or insecure: true to send tokens in the clear\n");
+    config_free(load_good("admin: { listen: \":8443\", token_file: t, insecure: true }\n" LISTEN GROUP));
+    config_free(
+        load_good("admin: { listen: \":8443\", token_file: t, tls: { cert_file: c } }\n" LISTEN GROUP));
+}
+
 static void the_admin_listener_stays_on_this_machine(void **state)
 {
     const char *why =
-        ", which other machines can reach; there is no authentication, so expected a loopback address such "
-        "as 127.0.0.1:8443, a unix socket or \"off\"\n";
+        ", which other machines can reach; expected a loopback address such as 127.0.0.1:8443, a unix "
+        "socket, \"off\", or a token_file for authentication\n";
     static const struct {
         const char *listen, *shown;
     } cases[] = {
@@ -124,10 +134,10 @@ static void the_admin_listener_stays_on_this_machine(void **state)
         text_fini(&expected);
     }
     struct config *config = load_good("admin: { listen: off }\n" LISTEN GROUP);
-    assert_null(config->admin.text.ptr);
+    assert_null(config->admin.listen.text.ptr);
     config_free(config);
     config = load_good("admin: { listen: \"[::1]:0\" }\n" LISTEN GROUP);
-    assert_string_equal(config->admin.text.ptr, "[::1]:0");
+    assert_string_equal(config->admin.listen.text.ptr, "[::1]:0");
     config_free(config);
 }
 
@@ -323,6 +333,7 @@ int main(void)
         cmocka_unit_test(names_and_endpoints_are_unique),
         cmocka_unit_test(one_address_on_two_ports_and_one_port_on_two_addresses_are_fine),
         cmocka_unit_test(a_listener_needs_one_place_and_something_to_do),
+        cmocka_unit_test(others_reach_the_admin_listener_with_tokens_and_tls_only_G8),
         cmocka_unit_test(the_admin_listener_stays_on_this_machine),
         cmocka_unit_test(a_listener_does_not_take_the_port_of_the_admin_listener),
         cmocka_unit_test(a_rule_has_exactly_one_action),

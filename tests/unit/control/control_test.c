@@ -51,11 +51,11 @@ static void *run(void *arg)
     return NULL;
 }
 
-static struct config_endpoint endpoint_of(const char *text, uint16_t port)
+static struct config_admin admin_at(const char *text, uint16_t port)
 {
-    struct config_endpoint endpoint = {.text = slice_str(text), .port = port};
-    ip_parse(SLICE("127.0.0.1"), &endpoint.ip);
-    return endpoint;
+    struct config_admin admin = {.listen = {.text = slice_str(text), .port = port}};
+    ip_parse(SLICE("127.0.0.1"), &admin.listen.ip);
+    return admin;
 }
 
 static uint16_t listening_port(const struct control *control)
@@ -71,7 +71,7 @@ static int start(void **state)
     struct iso_diag diag;
     r->f = fixture_new();
     struct control_callbacks callbacks = {r, on_reload, on_shutdown, on_upgrade, on_reopen};
-    struct config_endpoint endpoint = endpoint_of("127.0.0.1:0", 0);
+    struct config_admin endpoint = admin_at("127.0.0.1:0", 0);
     diag_init(&diag);
     assert_int_equal(control_open(&callbacks, &r->f->view, &r->control), ISO_OK);
     assert_int_equal(control_listen(r->control, &endpoint, &diag), ISO_OK);
@@ -332,7 +332,7 @@ static void another_endpoint_takes_over_only_when_it_could_be_bound(void **state
     struct control *control, *other;
     struct iso_diag diag;
     char first[64], taken[64];
-    struct config_endpoint any = endpoint_of("127.0.0.1:0", 0), none = {0};
+    struct config_admin any = admin_at("127.0.0.1:0", 0), none = {0};
     diag_init(&diag);
     assert_int_equal(control_open(&callbacks, &f->view, &control), ISO_OK);
     assert_int_equal(control_open(&callbacks, &f->view, &other), ISO_OK);
@@ -342,7 +342,7 @@ static void another_endpoint_takes_over_only_when_it_could_be_bound(void **state
     strcpy(first, control_endpoint(control));
     strcpy(taken, control_endpoint(other));
 
-    struct config_endpoint busy = endpoint_of(taken, listening_port(other));
+    struct config_admin busy = admin_at(taken, listening_port(other));
     assert_int_equal(control_listen(control, &busy, &diag), ISO_ERR_SYSTEM);
     assert_string_equal(diag.first->path, "/admin/listen");
     assert_string_equal(control_endpoint(control), first);
@@ -351,7 +351,7 @@ static void another_endpoint_takes_over_only_when_it_could_be_bound(void **state
     assert_string_equal(control_endpoint(control), first);
 
     /* The same port on all addresses overlaps with its own old listener. */
-    struct config_endpoint all = {.text = SLICE("all"), .port = listening_port(control)};
+    struct config_admin all = {.listen = {.text = SLICE("all"), .port = listening_port(control)}};
     uint16_t port = listening_port(control);
     assert_int_equal(control_listen(control, &all, &diag), ISO_OK);
     assert_string_equal(control_endpoint(control), "all");
