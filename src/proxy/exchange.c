@@ -80,6 +80,7 @@ static struct exchange *make(struct client *client, const struct http_message *m
         .wants_upgrade = msg->upgrade,
         .te_trailers = msg->te_trailers,
         .expects_continue = msg->expect_continue,
+        .request_is_chunked = msg->framing == HTTP_BODY_CHUNKED,
         .client_ip = client->peer,
     };
     x->head = buf_try_take(&worker->bufs, head_bytes * (log ? 2 : 1) + HEAD_SLACK_BYTES);
@@ -90,7 +91,7 @@ static struct exchange *make(struct client *client, const struct http_message *m
     list_init(&x->pending);
     list_init(&x->draining);
     loop_later_init(&x->resume, on_resume);
-    transfer_init(&x->request, msg, msg->framing == HTTP_BODY_CHUNKED, true);
+    transfer_init(&x->request, msg, false, true);
     worker_pin(worker, x->snapshot);
     gauge_add(&client->listener->counters->active_requests, 1);
     client->exchange = x;
@@ -104,22 +105,11 @@ void exchange_drop_upstream(struct exchange *x, bool reuse)
         atomic_fetch_sub_explicit(&x->backend->in_flight, 1, memory_order_relaxed);
         x->backend = NULL;
     }
-    if (!x->upstream)
+    if (!x->carrier)
         return;
-    struct snap_group *group = x->group;
-    uint32_t cap = group->config->limits.connections, idle_cap = cap / x->snapshot->n_workers;
-    uint32_t waiting = atomic_load_explicit(&group->runtime->pending, memory_order_relaxed);
-    struct upstream *upstream = x->upstream;
-    upstream->conn.is_cut = !x->request.is_done;
-    if (reuse && cap)
-        reuse = waiting == 0 && upstream->backend->workers[worker->index].n_idle < idle_cap;
-    reuse = reuse && !upstream->conn.out && !upstream->in;
-    if (reuse && x->snapshot != worker->snapshot)
-        reuse = snapshot_serves_backend(worker->snapshot, upstream->backend);
-    if (reuse && !worker->is_stopping)
-        pool_give(&worker->pool, &x->upstream, group->config->timeouts.idle_ms);
-    else
-        pool_close(&worker->pool, &x->upstream);
+    x->carrier->end(x, reuse);
+    x->carrier = NULL;
+    x->is_connecting = false;
     if (iso_unlikely(!list_is_empty(&worker->pending)))
         forward_wake_pending(worker);
 }
@@ -180,10 +170,10 @@ void exchange_stop_discarding(struct exchange *x)
 void exchange_release(struct exchange *x)
 {
     struct worker *worker = x->worker;
-    iso_assert(!x->upstream && !x->backend && list_is_empty(&x->pending));
+    iso_assert(!x->carrier && !x->backend && list_is_empty(&x->pending));
     transfer_fini(&x->request, &worker->bufs);
     transfer_fini(&x->response, &worker->bufs);
-    response_drop_pipe(x);
+    splice_drop(x);
     list_remove(&x->draining);
     buf_give(&worker->bufs, &x->unsent);
     buf_give(&worker->bufs, &x->head);

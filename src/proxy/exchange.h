@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request and its answer: from a parsed head to the last byte and the access log line. The exchange
- * borrows the client connection that it came on and, while it has one, a lent upstream connection; it pins
- * the snapshot under which it began. It ends in exchange_release() and nowhere else.
+ * borrows the client connection that it came on and, while an attempt is under way, has a carrier for it; it
+ * pins the snapshot under which it began. It ends in exchange_release() and nowhere else.
  *
  *   exchange.c  begin, end                        select.c   which target, affinity.c the bound one
  *   answer.c    answers of our own                account.c  counters and the access log
  *   forward.c   attempts, retries, waiting        request.c  the request's body to the target
  *   retry.c     whether another attempt is made, and when
+ *   carrier_h1.c  an attempt over a connection    splice.c   long bodies through a pipe
  *   response.c  the answer to the client          tunnel.c   what follows a 101
  *   drain.c     what a target that leaves still does */
 #ifndef ISOBAR_PROXY_EXCHANGE_H
 #define ISOBAR_PROXY_EXCHANGE_H
 
+#include "proxy/carrier.h"
 #include "proxy/client.h"
 #include "proxy/transfer.h"
 #include "proxy/websocket.h"
@@ -32,7 +34,8 @@ struct exchange {
     const struct config_rule *rule;       /* NULL: the listener's default */
     struct snap_group *group;             /* NULL: answered by us */
     struct backend *backend;              /* NULL: no attempt is under way */
-    struct upstream *upstream;            /* lent */
+    const struct carrier *carrier;        /* of the attempt under way; NULL with `backend` */
+    struct upstream *upstream;            /* lent, while the carrier is carrier_h1 */
 
     struct transfer request, response;
 
@@ -48,7 +51,8 @@ struct exchange {
     struct buf
         *head; /* owns: the head as forwarded, kept while it may have to be sent again; then log texts */
     uint32_t head_len;
-    struct buf *unsent; /* owns: head and body so far of an attempt that could not send them yet */
+    struct buf *unsent;   /* owns: the body so far, and its trailers, that could not be sent yet */
+    uint32_t unsent_body; /* bytes of it before the trailers */
 
     uint8_t method;       /* enum http_method */
     uint8_t client_minor; /* HTTP/1.x of the client */
@@ -73,6 +77,9 @@ struct exchange {
     bool client_told, target_told; /* our close frame went there: nothing may follow it */
     bool is_pending;               /* waits in worker->pending */
     bool is_backing_off;           /* waits in worker->backing_off, until pending_until_ns */
+    bool request_is_chunked;       /* its length is not known: chunked for HTTP/1 */
+    bool is_connecting;            /* the attempt waits for its connection: nothing was sent */
+    bool is_reused;                /* the attempt's connection had requests before */
     bool upstream_reusable;
     bool reused_retry; /* the one free retry after a stale pooled connection is spent */
     bool wants_fresh;  /* the next attempt opens a new connection */
@@ -161,6 +168,15 @@ void forward_again(struct exchange *x);
 /* The attempt has failed before any byte of an answer: tries again where that is allowed, else fails with
  * `end`. */
 void forward_attempt_failed(struct exchange *x, enum exchange_end end);
+/* The carrier's connection is open: the request is sent. */
+void forward_opened(struct exchange *x);
+/* It could not be opened; `err` is an errno value. */
+void forward_connect_failed(struct exchange *x, int err);
+void forward_tls_failed(struct exchange *x);
+/* Sets or moves the attempt's deadline. */
+void forward_set_deadline(struct exchange *x, uint32_t ms);
+/* It has come. */
+void forward_due(struct exchange *x);
 /* No longer waits for a connection, if it did. */
 void forward_leave_pending(struct exchange *x);
 void forward_pending_init(struct worker *worker);
@@ -194,11 +210,28 @@ void request_pump(struct exchange *x);
 /* The client's deadline has come while its body was awaited. */
 void request_due(struct exchange *x);
 
+/* Of heads and trailers that targets send. */
+extern const struct h1_limits response_limits;
 /* Reads the answer as long as the client takes it. */
 void response_pump(struct exchange *x);
+/* The carrier has read the head of an interim answer (1xx without 101). False: x has ended. */
+bool response_interim(struct exchange *x, struct http_message *msg);
+/* The same of the final answer, or a 101, and of the bytes that came with it. False: x has ended or its
+ * attempt has. */
+bool response_head(struct exchange *x, struct http_message *msg, char *data, size_t len);
+/* Then what follows, in the target's framing; changed in place. False: x has ended. */
+bool response_body(struct exchange *x, char *data, size_t len);
+/* The target's side has ended, or broken, before the answer was complete as far as its framing tells. */
+void response_end(struct exchange *x, bool in_order);
+/* The head is not valid HTTP. */
+void response_reject(struct exchange *x, enum http_reject why);
 void response_due(struct exchange *x);
+
+/* The body may go through a pipe from here on, if it is worth it: x->is_spliced. All sent so far has gone. */
+void splice_begin(struct exchange *x);
+void splice_pump(struct exchange *x);
 /* Gives the pipe of a spliced answer back, or closes it when bytes are left in it. */
-void response_drop_pipe(struct exchange *x);
+void splice_drop(struct exchange *x);
 
 /* The 101 has been sent: both connections become one tunnel. */
 void tunnel_start(struct exchange *x, struct slice from_upstream);

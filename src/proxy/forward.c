@@ -11,8 +11,6 @@
 #include "health/health.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 
 enum { PENDING_POLL_MS = 16 };
 
@@ -32,94 +30,18 @@ void forward_note_target(const struct worker *worker, const struct snap_group *g
 
 void forward_note(struct exchange *x, enum passive_sign sign)
 {
-    forward_note_target(x->worker, x->group, x->upstream->backend, sign);
+    forward_note_target(x->worker, x->group, x->backend, sign);
 }
 
-static void set_deadline(struct exchange *x, uint32_t ms)
+void forward_set_deadline(struct exchange *x, uint32_t ms)
 {
-    loop_timer_set(&x->worker->loop, &x->upstream->conn.timer, x->worker->loop.now_ns + ms * NS_PER_MS);
+    loop_timer_set(&x->worker->loop, x->carrier->timer(x), x->worker->loop.now_ns + ms * NS_PER_MS);
 }
 
 /* Did we lack something, so that the error says nothing about the target? */
 static bool is_our_lack(int err)
 {
     return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS || err == EADDRNOTAVAIL;
-}
-
-static void upstream_due(struct loop *loop, struct loop_timer *timer)
-{
-    struct upstream *upstream = container_of(timer, struct upstream, conn.timer);
-    struct exchange *x = upstream->owner;
-    if (upstream->conn.is_connecting) {
-        counter_add(&target_counters(x, upstream->backend)->connect_timeouts, 1);
-        forward_note(x, PASSIVE_GATEWAY);
-        forward_attempt_failed(x, END_CONNECT_TIMEOUT);
-    } else if (x->is_tunnel) {
-        loop_timer_clear(timer); /* the client's timer watches the tunnel */
-    } else {
-        response_due(x);
-    }
-}
-
-static bool finish_handshake(struct exchange *x, struct upstream *upstream)
-{
-    switch (conn_handshake(&upstream->conn, x->worker->pool.bufs)) {
-    case CONN_OK:
-        return true;
-    case CONN_BLOCKED:
-        return false;
-    case CONN_EOF:
-    case CONN_FAILED:
-        break;
-    }
-    counter_add(&target_counters(x, upstream->backend)->tls_errors, 1);
-    forward_note(x, PASSIVE_GATEWAY);
-    forward_attempt_failed(x, END_UPSTREAM_TLS);
-    return false;
-}
-
-static bool finish_connecting(struct exchange *x, struct upstream *upstream, uint32_t events)
-{
-    int err = 0;
-    switch (pool_connect_check(upstream, events, &err)) {
-    case POOL_CONNECT_WAITS:
-        return false;
-    case POOL_CONNECT_FAILED:
-        counter_add(&target_counters(x, upstream->backend)->connect_errors, 1);
-        forward_note(x, PASSIVE_GATEWAY);
-        forward_attempt_failed(x, exchange_end_of_connect(err));
-        return false;
-    case POOL_CONNECT_OPEN:
-        break;
-    }
-    if (upstream->conn.layer && !finish_handshake(x, upstream))
-        return false;
-    upstream->conn.is_connecting = false;
-    set_deadline(x, retry_patience_ms(x));
-    return true;
-}
-
-static void upstream_ready(struct loop *loop, struct loop_io *io, uint32_t events)
-{
-    struct upstream *upstream = container_of(io, struct upstream, conn.io);
-    struct exchange *x = upstream->owner;
-    conn_note_events(&upstream->conn, events);
-    bool was_blocked = upstream->conn.out || upstream->conn.is_connecting;
-    if (upstream->conn.is_connecting && !finish_connecting(x, upstream, events))
-        return;
-    if (conn_flush(&upstream->conn, x->worker->pool.bufs) == CONN_FAILED) {
-        x->upstream_write_failed = true;
-        x->discard |= !x->request.is_done; /* a request that was queued whole may still be tried again */
-        buf_give(x->worker->pool.bufs, &upstream->conn.out);
-    }
-    if (x->is_tunnel) {
-        tunnel_pump(x);
-        return;
-    }
-    if (was_blocked && !upstream->conn.out && !x->request.is_done)
-        request_pump(x);
-    if (upstream->owner == x && upstream->conn.can_read)
-        response_pump(x);
 }
 
 static bool has_tried(const struct exchange *x, uint32_t target)
@@ -179,19 +101,9 @@ static bool reserve(struct backend *backend, uint32_t limit)
     return false;
 }
 
-/* A new connection, for which the place is reserved; given back when there is none. Keeps errno. */
-static enum pool_open_result open_reserved(struct exchange *x, struct backend *backend)
-{
-    enum pool_open_result opened = pool_open(&x->worker->pool, backend, x->group->tls,
-                                             x->group->config->limits.connections, &x->upstream);
-    if (opened != POOL_OPEN_STARTED)
-        atomic_fetch_sub_explicit(&backend->in_flight, 1, memory_order_relaxed);
-    return opened;
-}
-
 enum open_result { OPENED, OPEN_WAITS, OPEN_ENDED };
 
-/* A lent connection in x->upstream (opened or pooled), or the exchange waits, or it has failed. */
+/* A carrier in x->carrier, or the exchange waits, or it has failed. */
 static enum open_result open_upstream(struct exchange *x)
 {
     struct snap_group *group = x->group;
@@ -200,7 +112,7 @@ static enum open_result open_upstream(struct exchange *x)
     bool must_be_fresh =
         !x->request.is_done || x->request.bytes || !http_method_is_idempotent((enum http_method)x->method);
     for (;;) {
-        enum pool_open_result opened = POOL_OPEN_STARTED;
+        enum pool_open_result opened = POOL_OPEN_FULL;
         uint32_t target = x->group->affinity ? affinity_target(x) : BALANCE_NONE;
         if (target == BALANCE_NONE)
             target = select_target(x);
@@ -214,11 +126,11 @@ static enum open_result open_upstream(struct exchange *x)
             return wait_for_connection(x) ? OPEN_WAITS : OPEN_ENDED;
         }
         struct backend *backend = group->targets[target];
-        if (!reserve(backend, group->config->limits.requests))
-            opened = POOL_OPEN_FULL;
-        else if (x->wants_fresh ||
-                 !(x->upstream = pool_take(&worker->pool, backend, group->tls, must_be_fresh)))
-            opened = open_reserved(x, backend);
+        if (reserve(backend, group->config->limits.requests)) {
+            opened = carrier_h1.open(x, backend, must_be_fresh);
+            if (opened != POOL_OPEN_STARTED) /* keeps errno */
+                atomic_fetch_sub_explicit(&backend->in_flight, 1, memory_order_relaxed);
+        }
         if (x->n_tried < EXCHANGE_TRIED_MAX)
             x->tried[x->n_tried++] = (uint16_t)target;
         if (opened == POOL_OPEN_FULL)
@@ -242,50 +154,51 @@ static enum open_result open_upstream(struct exchange *x)
         x->backend = backend;
         x->attempt_ns = worker->loop.now_ns;
         x->wants_fresh = x->upstream_write_failed = false;
-        x->upstream->owner = x;
-        x->upstream->conn.io.on_ready = upstream_ready;
-        x->upstream->conn.timer.on_due = upstream_due;
         return OPENED;
     }
 }
 
-/* Bytes that could not go yet stand in for the head and whatever of the body came with it. */
-static enum conn_result send_unsent(struct exchange *x)
+/* The body so far that could not be sent yet: its bytes, then the lines of its trailers if it has ended with
+ * some. Without it what was read would be lost when the read buffer is used again. */
+static bool keep_unsent(struct exchange *x, const struct transfer_pieces *pieces)
 {
-    struct conn *conn = &x->upstream->conn;
-    if (conn->is_connecting) {
-        conn->out = x->unsent;
-        x->unsent = NULL;
-        return CONN_BLOCKED;
+    struct buf_pool *bufs = &x->worker->bufs;
+    bool ok = true;
+    if (!pieces || x->unsent || (pieces->n == 0 && !pieces->trailers))
+        return true;
+    for (int i = 0; ok && i < pieces->n; i++)
+        ok = buf_append(bufs, &x->unsent, slice_of(pieces->iov[i].iov_base, pieces->iov[i].iov_len));
+    x->unsent_body = x->unsent ? (uint32_t)buf_len(x->unsent) : 0;
+    if (ok && pieces->trailers) {
+        static const size_t before = sizeof("0\r\n") - 1;
+        size_t n = h1_write_last_chunk(x->worker->scratch, WORKER_SCRATCH_BYTES, pieces->trailers);
+        ok = n > before && buf_append(bufs, &x->unsent, slice_of(x->worker->scratch + before, n - before));
     }
-    struct iovec all = {x->unsent->data + x->unsent->start, buf_len(x->unsent)};
-    enum conn_result result = conn_write(conn, &x->worker->bufs, &all, 1);
+    return ok;
+}
+
+/* What was kept, or `pieces` (NULL: no body yet). */
+static enum conn_result begin(struct exchange *x, const struct transfer_pieces *pieces)
+{
+    const struct http_message *trailers = pieces ? pieces->trailers : NULL;
+    struct slice body = {0};
+    if (x->unsent) {
+        char *data = x->unsent->data + x->unsent->start;
+        size_t len = buf_len(x->unsent), used;
+        enum http_reject why;
+        body = slice_of(data, x->unsent_body);
+        trailers = NULL;
+        if (len > x->unsent_body &&
+            h1_parse_trailers(data + x->unsent_body, len - x->unsent_body, &x->client->listener->limits,
+                              x->worker->trailers, &used, &why) == H1_COMPLETE)
+            trailers = x->worker->trailers;
+    } else if (pieces && pieces->n) {
+        body = slice_of(pieces->iov[0].iov_base, pieces->iov[0].iov_len);
+    }
+    enum conn_result result = x->carrier->begin(x, body, trailers);
     if (result != CONN_FAILED)
         buf_give(&x->worker->bufs, &x->unsent);
     return result;
-}
-
-static enum conn_result send_fresh(struct exchange *x, const struct transfer_pieces *pieces)
-{
-    struct iovec iov[1 + TRANSFER_PIECES];
-    int n = 0;
-    iov[n++] = (struct iovec){x->head->data + x->head->start, x->head_len};
-    for (int i = 0; pieces && i < pieces->n; i++)
-        iov[n++] = pieces->iov[i];
-    counter_add(&target_counters(x, x->backend)->sent_bytes, x->head_len + (pieces ? pieces->body_len : 0));
-    return conn_write(&x->upstream->conn, &x->worker->bufs, iov, n);
-}
-
-/* Waiting for a connection: the body bytes at hand would be lost when the read buffer is used again. */
-static bool keep_unsent(struct exchange *x, const struct transfer_pieces *pieces)
-{
-    if (!pieces || pieces->n == 0 || x->unsent)
-        return true;
-    struct buf_pool *bufs = &x->worker->bufs;
-    bool ok = buf_append(bufs, &x->unsent, slice_of(x->head->data + x->head->start, x->head_len));
-    for (int i = 0; ok && i < pieces->n; i++)
-        ok = buf_append(bufs, &x->unsent, slice_of(pieces->iov[i].iov_base, pieces->iov[i].iov_len));
-    return ok;
 }
 
 /* Opens and sends; a pooled connection that breaks at the first write is replaced, since nothing was sent. */
@@ -293,14 +206,23 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
 {
     for (;;) {
         enum open_result opened = open_upstream(x);
-        if (opened == OPEN_WAITS && !keep_unsent(x, pieces))
+        bool has_to_wait = opened == OPEN_WAITS || (opened == OPENED && x->is_connecting);
+        if (has_to_wait && !keep_unsent(x, pieces)) {
             exchange_fail(x, END_NO_MEMORY);
+            return;
+        }
         if (opened != OPENED)
             return;
-        if ((x->unsent ? send_unsent(x) : send_fresh(x, pieces)) != CONN_FAILED)
+        if (has_to_wait) {
+            forward_set_deadline(x, x->group->config->timeouts.connect_ms);
             break;
-        bool was_pooled = x->upstream->uses > 1;
-        struct backend *backend = x->upstream->backend;
+        }
+        if (begin(x, pieces) != CONN_FAILED) {
+            forward_set_deadline(x, retry_patience_ms(x));
+            break;
+        }
+        bool was_pooled = x->is_reused;
+        struct backend *backend = x->backend;
         exchange_drop_upstream(x, false);
         if (!was_pooled) {
             forward_note_target(x->worker, x->group, backend, PASSIVE_GATEWAY);
@@ -311,10 +233,43 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
         x->attempts--;
         x->n_tried--;
     }
-    uint32_t connect_ms = x->group->config->timeouts.connect_ms;
-    set_deadline(x, x->upstream->conn.is_connecting ? connect_ms : retry_patience_ms(x));
     if (!x->request.is_done)
         exchange_resume(x);
+}
+
+void forward_opened(struct exchange *x)
+{
+    x->is_connecting = false;
+    forward_set_deadline(x, retry_patience_ms(x));
+    if (begin(x, NULL) != CONN_FAILED)
+        return;
+    x->upstream_write_failed = true;
+    x->discard |= !x->request.is_done; /* a request that is here whole may still be tried again */
+}
+
+void forward_connect_failed(struct exchange *x, int err)
+{
+    counter_add(&target_counters(x, x->backend)->connect_errors, 1);
+    forward_note(x, PASSIVE_GATEWAY);
+    forward_attempt_failed(x, exchange_end_of_connect(err));
+}
+
+void forward_tls_failed(struct exchange *x)
+{
+    counter_add(&target_counters(x, x->backend)->tls_errors, 1);
+    forward_note(x, PASSIVE_GATEWAY);
+    forward_attempt_failed(x, END_UPSTREAM_TLS);
+}
+
+void forward_due(struct exchange *x)
+{
+    if (x->is_connecting) {
+        counter_add(&target_counters(x, x->backend)->connect_timeouts, 1);
+        forward_note(x, PASSIVE_GATEWAY);
+        forward_attempt_failed(x, END_CONNECT_TIMEOUT);
+    } else if (!x->is_tunnel) { /* there the client's timer watches */
+        response_due(x);
+    }
 }
 
 void forward_start(struct exchange *x, const struct transfer_pieces *pieces)
@@ -330,18 +285,13 @@ void forward_again(struct exchange *x)
 
 void forward_attempt_failed(struct exchange *x, enum exchange_end end)
 {
-    struct upstream *upstream = x->upstream;
     bool is_broken = end == END_UPSTREAM_CLOSED || end == END_UPSTREAM_RESET;
-    bool is_stale = is_broken && upstream->uses > 1 && !x->reused_retry && retry_can_replay(x);
+    bool is_stale = is_broken && x->is_reused && !x->reused_retry && retry_can_replay(x);
     bool retry = is_stale || retry_take(x, end);
     if (is_broken)
-        counter_add(&target_counters(x, upstream->backend)->resets, 1);
+        counter_add(&target_counters(x, x->backend)->resets, 1);
     if (is_broken && !is_stale)
         forward_note(x, PASSIVE_GATEWAY);
-    if (retry && upstream->conn.is_connecting) {
-        x->unsent = upstream->conn.out;
-        upstream->conn.out = NULL;
-    }
     exchange_drop_upstream(x, false);
     if (!retry) {
         exchange_fail(x, end);

@@ -10,7 +10,7 @@ enum { READS_PER_TURN = 16 };
 
 static bool target_is_busy(const struct exchange *x)
 {
-    return !x->discard && (!x->upstream || x->upstream->conn.out);
+    return !x->discard && (!x->carrier || x->is_connecting || x->carrier->is_full(x));
 }
 
 /* It is not the client that keeps the body waiting. */
@@ -105,7 +105,6 @@ static void end_discarding(struct exchange *x)
 size_t request_feed(struct exchange *x, char *data, size_t len)
 {
     struct transfer_pieces pieces = {.n = 0};
-    struct worker *worker = x->worker;
     size_t used = 0;
     if (x->request.is_done)
         return 0;
@@ -118,16 +117,12 @@ size_t request_feed(struct exchange *x, char *data, size_t len)
             exchange_stop_discarding(x);
         return used;
     }
-    if (pieces.n == 0)
-        return used;
-    struct target_counters *counters = &x->upstream->backend->workers[worker->index].counters;
-    counter_add(&counters->sent_bytes, pieces.body_len);
-    if (conn_write(&x->upstream->conn, &worker->bufs, pieces.iov, pieces.n) == CONN_FAILED) {
-        /* The target takes no more; it may have said why, so its answer is still read when the event of the
-         * broken connection comes (cases C-019 C-048). */
-        x->upstream_write_failed = x->discard = true;
-        buf_give(&worker->bufs, &x->upstream->conn.out);
-    }
+    struct slice body =
+        pieces.n ? slice_of(pieces.iov[0].iov_base, pieces.iov[0].iov_len) : (struct slice){0};
+    /* A target that takes no more may have said why, so its answer is still read when the event of the broken
+     * connection comes (cases C-019 C-048). */
+    if (x->carrier->send(x, body, pieces.trailers) == CONN_FAILED)
+        x->discard = true;
     return used;
 }
 
@@ -163,9 +158,8 @@ void request_pump(struct exchange *x)
                 exchange_abort(x, END_NO_MEMORY);
             return;
         }
-        if (x->upstream && !x->request.is_done)
-            loop_timer_set(&worker->loop, &x->upstream->conn.timer,
-                           worker->loop.now_ns + x->group->config->timeouts.response_ms * NS_PER_MS);
+        if (x->carrier && !x->request.is_done)
+            forward_set_deadline(x, x->group->config->timeouts.response_ms);
     }
     if (x->request.is_done) {
         if (client->conn.timer.due_ns && !client->is_stalled)

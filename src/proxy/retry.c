@@ -61,7 +61,7 @@ bool retry_can_replay(const struct exchange *x)
 
 bool retry_take(struct exchange *x, enum exchange_end end)
 {
-    bool is_unsent = x->upstream && x->upstream->conn.is_connecting;
+    bool is_unsent = x->carrier && x->is_connecting;
     if (x->attempts >= x->max_attempts || !policy_allows(x, end) || x->discard)
         return false;
     return is_unsent || (retry_can_replay(x) && budget_allows(x));
@@ -85,12 +85,12 @@ bool retry_out_of_patience(struct exchange *x)
     if (!config->retry.per_try_ms || worker->loop.now_ns >= until_ns)
         return false;
     if (retry_take(x, END_RESPONSE_TIMEOUT)) {
-        counter_add(&x->upstream->backend->workers[worker->index].counters.response_timeouts, 1);
+        counter_add(&x->backend->workers[worker->index].counters.response_timeouts, 1);
         forward_note(x, PASSIVE_GATEWAY);
         exchange_drop_upstream(x, false);
         retry_go(x);
     } else {
-        loop_timer_set(&worker->loop, &x->upstream->conn.timer, until_ns);
+        loop_timer_set(&worker->loop, x->carrier->timer(x), until_ns);
     }
     return true;
 }

@@ -23,19 +23,6 @@ static void add_piece(struct transfer_pieces *pieces, const void *data, size_t l
     pieces->iov[pieces->n++] = (struct iovec){(void *)data, len};
 }
 
-static void add_body(struct transfer *transfer, struct transfer_pieces *pieces, const char *data, size_t len)
-{
-    if (len == 0)
-        return;
-    transfer->bytes += len;
-    pieces->body_len = len;
-    if (transfer->emit_chunked)
-        add_piece(pieces, pieces->size_line, h1_write_chunk_size(pieces->size_line, len));
-    add_piece(pieces, data, len);
-    if (transfer->emit_chunked)
-        add_piece(pieces, "\r\n", 2);
-}
-
 /* The end of a chunked message of ours; false when the trailers do not fit. */
 static bool add_last_chunk(struct transfer_pieces *pieces, struct scratch *scratch,
                            const struct http_message *trailers)
@@ -50,6 +37,31 @@ static bool add_last_chunk(struct transfer_pieces *pieces, struct scratch *scrat
     add_piece(pieces, scratch->at, n);
     scratch->at += n;
     return true;
+}
+
+bool transfer_put_chunked(struct transfer_pieces *pieces, struct slice body, bool is_last,
+                          const struct http_message *trailers, struct scratch *scratch)
+{
+    if (body.len) {
+        add_piece(pieces, pieces->size_line, h1_write_chunk_size(pieces->size_line, body.len));
+        add_piece(pieces, body.ptr, body.len);
+        add_piece(pieces, "\r\n", 2);
+        pieces->body_len += body.len;
+    }
+    return !is_last || add_last_chunk(pieces, scratch, trailers);
+}
+
+static void add_body(struct transfer *transfer, struct transfer_pieces *pieces, const char *data, size_t len)
+{
+    if (len == 0)
+        return;
+    transfer->bytes += len;
+    if (transfer->emit_chunked) {
+        transfer_put_chunked(pieces, slice_of(data, len), false, NULL, NULL);
+        return;
+    }
+    pieces->body_len = len;
+    add_piece(pieces, data, len);
 }
 
 static enum transfer_result feed_trailers(struct transfer *transfer, const char *data, size_t len,
@@ -80,9 +92,10 @@ static enum transfer_result feed_trailers(struct transfer *transfer, const char 
     }
     *used = n - before;
     transfer->is_done = true;
-    if (transfer->emit_chunked &&
-        !add_last_chunk(pieces, scratch, transfer->keep_trailers && parsed->n_fields ? parsed : NULL))
-        return TRANSFER_NO_MEMORY;
+    const struct http_message *trailers = transfer->keep_trailers && parsed->n_fields ? parsed : NULL;
+    if (transfer->emit_chunked)
+        return add_last_chunk(pieces, scratch, trailers) ? TRANSFER_OK : TRANSFER_NO_MEMORY;
+    pieces->trailers = trailers;
     return TRANSFER_OK;
 }
 
@@ -94,6 +107,7 @@ enum transfer_result transfer_feed(struct transfer *transfer, char *data, size_t
     size_t body = 0, trailer_used = 0;
     pieces->n = 0;
     pieces->body_len = 0;
+    pieces->trailers = NULL;
     *used = 0;
     if (transfer->is_done)
         return TRANSFER_OK;
@@ -136,6 +150,7 @@ bool transfer_end(struct transfer *transfer, struct scratch *scratch, struct tra
 {
     pieces->n = 0;
     pieces->body_len = 0;
+    pieces->trailers = NULL;
     if (transfer->is_done || transfer->framing != HTTP_BODY_UNTIL_CLOSE)
         return transfer->is_done;
     transfer->is_done = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One direction's message body: taken out of the sender's framing and put into ours, never copied. What comes
  * out is at most a few pieces for one sendmsg: a chunk's size line, the bytes where they were read, the line
- * end, the last chunk with its trailers. Pure: bytes in, pieces out. */
+ * end, the last chunk with its trailers. Who frames a body in another way, or later, takes it without: at
+ * most one piece of bytes. Pure: bytes in, pieces out. */
 #ifndef ISOBAR_PROXY_TRANSFER_H
 #define ISOBAR_PROXY_TRANSFER_H
 
@@ -30,6 +31,8 @@ struct transfer_pieces {
     struct iovec iov[TRANSFER_PIECES];
     int n;
     size_t body_len; /* body bytes among the pieces */
+    const struct http_message
+        *trailers; /* without emit_chunked: what came with the end, to be passed on; NULL: none */
     char size_line[H1_CHUNK_SIZE_MAX];
 };
 
@@ -47,6 +50,11 @@ enum transfer_result transfer_feed(struct transfer *transfer, char *data, size_t
                                    const struct h1_limits *limits, struct buf_pool *bufs,
                                    struct scratch *scratch, struct http_message *parsed, size_t *used,
                                    struct transfer_pieces *pieces, enum http_reject *why);
+
+/* Adds `body` as one chunk, unless it is empty, and when `is_last` the end of the body with the trailers
+ * (NULL: none), which are put together in `scratch`; false when they do not fit there. */
+bool transfer_put_chunked(struct transfer_pieces *pieces, struct slice body, bool is_last,
+                          const struct http_message *trailers, struct scratch *scratch);
 
 /* The sender's connection has ended. True when that ends the body in order (UNTIL_CLOSE); `pieces` then hold
  * what tells the receiver so. */
