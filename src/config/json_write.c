@@ -1,38 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/json_write.h"
 
-#include <inttypes.h>
-#include <math.h>
-
-/* RFC 8259 6: what YAML takes for a real may begin with a sign or a point. */
-static bool is_json_number(struct slice s)
-{
-    size_t at = s.len && s.ptr[0] == '-';
-    size_t from = at;
-    while (at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9')
-        at++;
-    if (at == from || (s.ptr[from] == '0' && at > from + 1))
-        return false;
-    if (at < s.len && s.ptr[at] == '.') {
-        from = ++at;
-        while (at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9')
-            at++;
-        if (at == from)
-            return false;
-    }
-    return at == s.len;
-}
-
-static void write_real(const struct doc_node *node, struct text *out)
-{
-    if (is_json_number(node->text))
-        text_add(out, node->text);
-    else if (isfinite(node->value.real))
-        text_printf(out, "%.17g", node->value.real);
-    else
-        text_printf(out, "null");
-}
-
 /* A scalar, or what opens a list or a map. */
 static void write_begin(const struct doc_node *node, struct text *out)
 {
@@ -44,10 +12,8 @@ static void write_begin(const struct doc_node *node, struct text *out)
         text_printf(out, node->value.boolean ? "true" : "false");
         break;
     case DOC_INTEGER:
-        text_printf(out, "%" PRId64, node->value.integer);
-        break;
-    case DOC_REAL:
-        write_real(node, out);
+    case DOC_REAL: /* only what JSON takes for a number becomes one, see doc_set_scalar() */
+        text_add(out, node->text);
         break;
     case DOC_STRING:
         text_json(out, node->text);
