@@ -6,6 +6,7 @@
 
 int cmd_check(int argc, char **argv);
 int cmd_churn(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_l4(int argc, char **argv);
 int cmd_proxy(int argc, char **argv);
 int cmd_serve(int argc, char **argv);

@@ -128,24 +128,27 @@ _Static_assert(sizeof(struct h1_pair) == sizeof(struct config_pair), "one is the
 bool exchange_answer_by_rule(struct exchange *x, const struct http_message *msg)
 {
     const struct config_rule *rule = x->rule;
-    if (!rule && x->listener->config->redirect.set) {
-        redirect(x, &x->listener->config->redirect, msg);
-    } else if (rule && rule->redirect.set) {
-        redirect(x, &rule->redirect, msg);
-    } else if (rule && rule->respond.set) {
+    const struct config_listener *listener = x->listener->config;
+    int32_t group;
+    switch (route_action(listener, rule)) {
+    case ROUTE_REDIRECT:
+        redirect(x, rule ? &rule->redirect : &listener->redirect, msg);
+        return true;
+    case ROUTE_RESPOND:
         respond(x, &rule->respond);
-    } else if (rule && rule->deny_status) {
+        return true;
+    case ROUTE_DENY:
         fail_with(x, END_DENY, rule->deny_status, exchange_end_word(END_DENY),
                   http_status_reason(rule->deny_status));
-    } else {
-        int32_t group =
-            rule ? route_forward(rule, &x->worker->rng) : x->listener->config->default_target_group;
-        if (group < 0) {
-            exchange_fail(x, rule ? END_ALL_WEIGHTS_ZERO : END_NO_ROUTE);
-            return true;
-        }
-        x->group = &x->snapshot->groups[group];
-        return false;
+        return true;
+    case ROUTE_FORWARD:
+        break;
     }
-    return true;
+    group = rule ? route_forward(rule, &x->worker->rng) : listener->default_target_group;
+    if (group < 0) {
+        exchange_fail(x, rule ? END_ALL_WEIGHTS_ZERO : END_NO_ROUTE);
+        return true;
+    }
+    x->group = &x->snapshot->groups[group];
+    return false;
 }

@@ -65,6 +65,20 @@ const struct config_rule *route_explain(const struct route_table *table, struct 
                                         const struct ip_addr *client, struct route_scratch *scratch,
                                         struct route_verdict *verdicts);
 
+enum route_action { ROUTE_FORWARD, ROUTE_REDIRECT, ROUTE_RESPOND, ROUTE_DENY };
+
+/* What becomes of a request that `rule` takes; NULL: none does, and the listener says. */
+static inline enum route_action route_action(const struct config_listener *listener,
+                                             const struct config_rule *rule)
+{
+    if (!rule)
+        return listener->redirect.set ? ROUTE_REDIRECT : ROUTE_FORWARD;
+    return rule->redirect.set  ? ROUTE_REDIRECT
+           : rule->respond.set ? ROUTE_RESPOND
+           : rule->deny_status ? ROUTE_DENY
+                               : ROUTE_FORWARD;
+}
+
 /* Draws one of the rule's target groups by weight, as its index in the config; -1 when all weights are 0. */
 int32_t route_forward(const struct config_rule *rule, struct rng *rng);
 

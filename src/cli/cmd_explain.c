@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `isobar explain URL`: what would become of a request under a configuration file, without serving it: no
+ * socket is opened, nothing is checked or sent. Every enabled target counts as healthy and idle. */
+#include "cli/cmd.h"
+#include "cli/process.h"
+
+#include "core/clock.h"
+#include "proxy/explain.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char help[] =
+    "usage: isobar explain URL --config FILE [options]\n"
+    "\n"
+    "Says what would become of a request: the listener that takes it, the rule that does and why others do\n"
+    "not, affinity, the balancing method, every candidate with its state and share, and the target.\n"
+    "\n"
+    "URL is what the client asks for: http://shop.example:8080/cart?id=1, https://..., or tcp://HOST:PORT "
+    "for "
+    "a\n"
+    "TCP listener. Its port, and its host when that is an address, name the listener.\n"
+    "\n"
+    "  -c, --config FILE      the configuration; enabled targets count as healthy and idle\n"
+    "  -X, --method METHOD    (GET)\n"
+    "  -H, --header 'N: V'    a field of the request; may be repeated\n"
+    "      --from ADDRESS     the client's IP address (127.0.0.1)\n"
+    "      --listener NAME    the listener, when the URL does not tell\n"
+    "      --json             as one JSON object\n"
+    "  -h, --help             this text\n"
+    "\n"
+    "A method that takes turns or draws is shown by the shares of its targets; one that hashes by the "
+    "target\n"
+    "and where retries would go.\n"
+    "\n"
+    "Exit status: 0 explained, 1 the file has an error or no listener fits, 2 called wrongly.\n";
+
+enum { HEADERS_MAX = 128 };
+
+struct question {
+    const char *config;
+    struct explain_query query;
+    struct config_pair headers[HEADERS_MAX];
+    bool as_json;
+};
+
+/* Nobody checks targets here, so they are as good as they can be. */
+static void assume_healthy(const struct snapshot *snapshot)
+{
+    for (uint32_t g = 0; g < snapshot->n_groups; g++)
+        for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
+            atomic_store_explicit(&snapshot->groups[g].targets[t]->health.state,
+                                  snapshot->groups[g].config->targets[t].enabled ? TARGET_ACTIVE
+                                                                                 : TARGET_DRAINING,
+                                  memory_order_relaxed);
+}
+
+static iso_err explain(const struct question *question, const struct snapshot *snapshot,
+                       struct iso_diag *diag)
+{
+    struct explain *answer = malloc(sizeof(*answer));
+    struct text out;
+    iso_assert(answer != NULL);
+    iso_err err = explain_request(snapshot, &question->query, clock_mono_ns(), clock_wall_ns(), answer, diag);
+    text_init(&out);
+    if (!err && question->as_json)
+        explain_write_json(answer, &out);
+    else if (!err)
+        explain_write_text(answer, &out);
+    if (out.len)
+        fputs(out.data, stdout);
+    text_fini(&out);
+    explain_fini(answer);
+    free(answer);
+    return err;
+}
+
+static int run(const struct question *question)
+{
+    struct iso_diag diag;
+    struct config *config = NULL;
+    struct snapshot *snapshot = NULL;
+    struct registry *registry = registry_new_detached(1);
+    diag_init(&diag);
+    iso_err err = config_load_file(question->config, &config, &diag);
+    if (!err)
+        err = snapshot_build(&config, registry, 1, 1, &snapshot, &diag);
+    if (!err) {
+        assume_healthy(snapshot);
+        err = explain(question, snapshot, &diag);
+    }
+    if (err)
+        process_print_diag(&diag);
+    if (snapshot)
+        snapshot_free(snapshot, registry);
+    config_free(config);
+    registry_free(registry);
+    diag_fini(&diag);
+    return err ? 1 : 0;
+}
+
+static int wrong_usage(const char *why)
+{
+    fprintf(stderr, "isobar explain: %s; see isobar explain --help\n", why);
+    return 2;
+}
+
+static const char *take_header(struct question *question, struct slice text)
+{
+    size_t colon = slice_find(text, ':');
+    if (colon == text.len)
+        return "--header is expected as 'Name: value'";
+    if (question->query.n_headers == HEADERS_MAX)
+        return "too many --header";
+    question->headers[question->query.n_headers++] = (struct config_pair){
+        slice_of(text.ptr, colon), slice_trim(slice_of(text.ptr + colon + 1, text.len - colon - 1))};
+    return NULL;
+}
+
+int cmd_explain(int argc, char **argv)
+{
+    enum { FROM = 256, LISTENER, JSON };
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+                                            {"method", required_argument, NULL, 'X'},
+                                            {"header", required_argument, NULL, 'H'},
+                                            {"from", required_argument, NULL, FROM},
+                                            {"listener", required_argument, NULL, LISTENER},
+                                            {"json", no_argument, NULL, JSON},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct question question = {.query.from = {.family = 4, .bytes = {127, 0, 0, 1}}};
+    question.query.headers = question.headers;
+    for (int c; (c = getopt_long(argc, argv, "c:X:H:h", options, NULL)) != -1;) {
+        const char *wrong = NULL;
+        switch (c) {
+        case 'c':
+            question.config = optarg;
+            break;
+        case 'X':
+            question.query.method = slice_str(optarg);
+            break;
+        case 'H':
+            wrong = take_header(&question, slice_str(optarg));
+            break;
+        case FROM:
+            if (!ip_parse(slice_str(optarg), &question.query.from))
+                wrong = "--from is expected to be an IP address";
+            break;
+        case LISTENER:
+            question.query.listener = slice_str(optarg);
+            break;
+        case JSON:
+            question.as_json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return 0;
+        default:
+            wrong = "unknown option";
+        }
+        if (wrong)
+            return wrong_usage(wrong);
+    }
+    if (optind + 1 != argc)
+        return wrong_usage("one URL is needed");
+    if (!question.config)
+        return wrong_usage("--config FILE is needed");
+    question.query.url = slice_str(argv[optind]);
+    return run(&question);
+}
