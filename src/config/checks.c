@@ -158,6 +158,24 @@ bool check_method(struct decoder *decoder, const struct doc_node *node, struct s
     return true;
 }
 
+bool check_limit_key(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    size_t colon = slice_find(*text, ':');
+    struct slice kind = slice_of(text->ptr, colon);
+    if (colon == text->len)
+        return slice_eq(kind, SLICE("client_ip")) || slice_eq(kind, SLICE("all")) ||
+               refuse(decoder, node, "expected " EXPECT_LIMIT_KEY);
+    struct slice name = slice_of(text->ptr + colon + 1, text->len - colon - 1);
+    bool is_header = slice_eq(kind, SLICE("header"));
+    if (!is_header && !slice_eq(kind, SLICE("cookie")) && !slice_eq(kind, SLICE("query")))
+        return refuse(decoder, node, "expected " EXPECT_LIMIT_KEY);
+    if (!is_token(name))
+        return refuse(decoder, node, "which names no %.*s, expected " EXPECT_TOKEN, SLICE_ARG(kind));
+    if (is_header)
+        *text = to_lower(decoder, *text);
+    return true;
+}
+
 static bool is_token_key(struct decoder *decoder, const struct doc_node *node, struct slice name)
 {
     if (is_token(name))

@@ -21,7 +21,8 @@
 #define EXPECT_SCHEME           "http or https"
 #define EXPECT_LOG_FORMAT                                                                                    \
     "json, common, combined or a text with fields in braces such as \"{client} {status}\""
-#define EXPECT_TEMPLATE "a text that may contain {host}, {path} or {query}"
+#define EXPECT_LIMIT_KEY "client_ip, header:NAME, cookie:NAME, query:NAME or all"
+#define EXPECT_TEMPLATE  "a text that may contain {host}, {path} or {query}"
 
 schema_check_fn check_name;             /* of load balancers, groups, rules */
 schema_check_fn check_path;             /* "/..." without ? # and control characters */
@@ -43,6 +44,7 @@ schema_check_fn check_unix_path;  /* made absolute in the same way */
 schema_check_fn check_regex;      /* compiles */
 schema_check_fn check_mac;        /* "auto" or six bytes in hexadecimal */
 schema_check_fn check_scheme;     /* http, https */
+schema_check_fn check_limit_key;  /* a part of what a rate limit goes by; names of fields to lower case */
 schema_check_fn check_template;   /* known placeholders only */
 schema_check_fn check_log_format; /* what observe/accesslog can compile, with a field in it */
 

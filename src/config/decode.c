@@ -95,18 +95,27 @@ static void search_section(struct search *search, const struct schema_section *s
     }
 }
 
-/* Looks through the whole schema, top first; the depth is that of the table. */
-static void search_below(struct search *search, const struct schema_section *section, const char *where)
+/* Looks through the sections that are `depth` below this one. */
+static void search_level(struct search *search, const struct schema_section *section, const char *where,
+                         unsigned depth)
 {
-    search_section(search, section, where);
-    for (const struct schema_key *key = section->keys; key->name; key++) {
+    if (depth == 0)
+        search_section(search, section, where);
+    for (const struct schema_key *key = section->keys; depth > 0 && key->name; key++) {
         if (!key->section)
             continue;
         char below[128];
         snprintf(below, sizeof(below), "%s%s%s%s", where, *where ? "." : "", key->name,
                  schema_is_list(key) ? "[]" : "");
-        search_below(search, key->section, below);
+        search_level(search, key->section, below, depth - 1);
     }
+}
+
+/* Looks through the whole schema, top first: of a key in two places the one nearer to the top is meant. */
+static void search_all(struct search *search)
+{
+    for (unsigned depth = 0; depth <= SCHEMA_DEPTH_MAX; depth++)
+        search_level(search, &schema_config, "", depth);
 }
 
 static const char *translate(struct slice name)
@@ -129,7 +138,7 @@ static void report_unknown(struct decoder *decoder, const struct schema_section 
     const char *ours = translate(node->key);
     struct search here = {.name = node->key}, anywhere = {.name = node->key};
     search_section(&here, section, "");
-    search_below(&anywhere, &schema_config, "");
+    search_all(&anywhere);
     bool elsewhere = anywhere.best.name && (anywhere.best.distance == 0 || !ours);
     const char *where = *anywhere.where ? anywhere.where : "the top of the document";
     if (section->hint_key && slice_eq(node->key, slice_str(section->hint_key))) {
@@ -144,7 +153,7 @@ static void report_unknown(struct decoder *decoder, const struct schema_section 
         doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, did you mean \"%s\"?", section->item, ours);
     } else if (ours) {
         anywhere = (struct search){.name = slice_str(ours)};
-        search_below(&anywhere, &schema_config, "");
+        search_all(&anywhere);
         doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, did you mean \"%s\", which belongs in %s?",
                       section->item, ours, *anywhere.where ? anywhere.where : "the top of the document");
     } else if (elsewhere) {

@@ -117,6 +117,23 @@ struct config_rewrite {
     struct config_header_ops request, response;
 };
 
+enum { CONFIG_LIMIT_REQUESTS_MAX = 1000000 };
+enum config_limit_algorithm { CONFIG_LIMIT_TOKEN_BUCKET, CONFIG_LIMIT_SLIDING_WINDOW };
+
+/* How many requests each client may make under a rule. Source: F1. */
+struct config_rate_limit {
+    bool set;
+    bool dry_run;      /* only counts */
+    uint8_t algorithm; /* enum config_limit_algorithm */
+    struct slice
+        *key;       /* parts, all together: "all", "client_ip", "header:NAME", "cookie:NAME", "query:NAME" */
+    uint32_t n_key; /* 0: client_ip */
+    uint32_t requests;  /* per period */
+    uint32_t period_ms; /* key per_s */
+    uint32_t burst;     /* 0: as many as requests */
+    uint32_t max_clients;
+};
+
 /* One routing rule. Exactly one action: forward (n_forward > 0), redirect, respond or deny (deny_status !=
  * 0). */
 struct config_rule {
@@ -128,6 +145,7 @@ struct config_rule {
     struct config_respond respond;
     uint16_t deny_status;
     struct config_rewrite rewrite;
+    struct config_rate_limit rate_limit;
 };
 
 enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS, CONFIG_TCP };

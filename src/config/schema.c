@@ -91,6 +91,11 @@ const struct schema_key *schema_rule_match(void)
     return schema_find(&schema_rule, SLICE("match"));
 }
 
+const struct schema_key *schema_rule_rate_limit(void)
+{
+    return schema_find(&schema_rule, SLICE("rate_limit"));
+}
+
 bool schema_is_section(const struct schema_key *key)
 {
     return key->type == &type_section;

@@ -37,6 +37,7 @@ typedef bool schema_check_fn(struct decoder *decoder, const struct doc_node *nod
 struct schema_section;
 
 enum { SCHEMA_NO_OFFSET = 0xffffffffu };
+enum { SCHEMA_DEPTH_MAX = 6 }; /* sections within sections: load_balancers.listeners.rules.rewrite... */
 
 struct schema_key {
     const char *name;
@@ -74,6 +75,8 @@ extern const struct schema_section schema_config;
 const struct schema_key *schema_find(const struct schema_section *section, struct slice name);
 /* The key "match" of a rule, to compare matches by their text. */
 const struct schema_key *schema_rule_match(void);
+/* The key "rate_limit" of a rule, for the same. */
+const struct schema_key *schema_rule_rate_limit(void);
 bool schema_is_section(const struct schema_key *key);
 bool schema_is_list(const struct schema_key *key); /* of sections */
 

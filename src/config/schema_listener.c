@@ -116,6 +116,8 @@ static const struct schema_key rule_keys[] = {
     OPTIONAL("respond", respond, respond.set, respond_section, "action: a fixed answer"),
     {KEY("deny", type_section, "action: a refusal"), .section = &deny_section, .optional = true},
     SECTION("rewrite", rewrite, rewrite_section, "changes to what is forwarded and to what comes back"),
+    OPTIONAL("rate_limit", rate_limit, rate_limit.set, schema_rate_limit,
+             "how many requests each client may make"),
     END};
 const struct schema_section schema_rule = {
     .keys = rule_keys,

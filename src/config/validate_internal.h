@@ -25,6 +25,8 @@ void validate_group_protocol(struct validator *v, enum config_protocol listener,
 bool validate_group_ref(struct validator *v, struct slice name, const struct doc_node *node, uint32_t *index);
 
 void validate_rules(struct validator *v, struct config_listener *listener, const struct doc_node *node);
+void validate_rate_limit(struct validator *v, const struct config_rate_limit *limit,
+                         const struct doc_node *node);
 void validate_redirect(struct validator *v, const struct config_redirect *redirect,
                        const struct doc_node *node);
 void validate_certificates(struct validator *v);

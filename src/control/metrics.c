@@ -25,6 +25,7 @@ struct metric {
 
 #define OFFSET_WORKER(member)   offsetof(struct worker_counters, member)
 #define OFFSET_LISTENER(member) offsetof(struct listener_counters, member)
+#define OFFSET_LIMIT(member)    offsetof(struct limit_counters, member)
 #define OFFSET_GROUP(member)    offsetof(struct group_counters, member)
 #define OFFSET_TARGET(member)   offsetof(struct target_counters, member)
 /* Process metrics have whole names in the table, because not all begin with isobar_. */
@@ -32,6 +33,7 @@ struct metric {
 #define NAME_WORKER(text)      "isobar_" text
 #define NAME_LISTENER(text)    "isobar_" text
 #define NAME_CERTIFICATE(text) "isobar_" text
+#define NAME_LIMIT(text)       "isobar_" text
 #define NAME_GROUP(text)       "isobar_" text
 #define NAME_TARGET(text)      "isobar_" text
 
@@ -117,6 +119,22 @@ static void add_listener_rows(struct page *page, const struct snapshot *snapshot
         add_label(row, "listener", snapshot->listeners[i].config->name);
         set_counters(row, runtime->workers, sizeof(*runtime->workers), runtime->n_workers);
     }
+}
+
+static void add_limit_rows(struct page *page, const struct snapshot *snapshot)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < snapshot->n_listeners; i++)
+        n += snapshot->listeners[i].n_limits;
+    struct row *row = add_rows(page, SCOPE_LIMIT, n);
+    for (uint32_t i = 0; i < snapshot->n_listeners; i++)
+        for (uint32_t l = 0; l < snapshot->listeners[i].n_limits; l++, row++) {
+            row->limit = &snapshot->listeners[i].limits[l];
+            add_label(row, "listener", snapshot->listeners[i].config->name);
+            add_label(row, "rule", row->limit->label);
+            set_counters(row, row->limit->runtime->workers, sizeof(*row->limit->runtime->workers),
+                         row->limit->runtime->n_workers);
+        }
 }
 
 static void add_certificate_rows(struct page *page, const struct snapshot *snapshot)
@@ -270,6 +288,7 @@ void metrics_write(struct text *text, const struct control_view *view, bool is_o
     add_worker_rows(&page);
     if (view->snapshot) {
         add_listener_rows(&page, view->snapshot);
+        add_limit_rows(&page, view->snapshot);
         add_certificate_rows(&page, view->snapshot);
         add_group_rows(&page, view->snapshot);
     }

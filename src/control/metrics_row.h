@@ -11,6 +11,7 @@ enum scope {
     SCOPE_PROCESS,
     SCOPE_WORKER,
     SCOPE_LISTENER,
+    SCOPE_LIMIT,
     SCOPE_CERTIFICATE,
     SCOPE_GROUP,
     SCOPE_TARGET,
@@ -26,6 +27,7 @@ struct row {
     uint32_t n_workers;
     uint32_t index; /* of the worker or the target */
     const struct snap_listener *listener;
+    const struct snap_limit *limit;
     const struct snap_group *group;
     const struct tls_cert *cert;
     struct backend *target; /* only read */

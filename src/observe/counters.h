@@ -61,6 +61,7 @@ struct worker_counters {
 #define COUNTER(scope, id, metric, help) COUNTER_IN_WORKER_##scope(id)
 #define COUNTER_IN_WORKER_WORKER(id)     counter id;
 #define COUNTER_IN_WORKER_LISTENER(id)
+#define COUNTER_IN_WORKER_LIMIT(id)
 #define COUNTER_IN_WORKER_GROUP(id)
 #define COUNTER_IN_WORKER_TARGET(id)
 #include "observe/counters.def"
@@ -71,6 +72,7 @@ struct listener_counters {
 #define COUNTER(scope, id, metric, help) COUNTER_IN_LISTENER_##scope(id)
 #define COUNTER_IN_LISTENER_WORKER(id)
 #define COUNTER_IN_LISTENER_LISTENER(id) counter id;
+#define COUNTER_IN_LISTENER_LIMIT(id)
 #define COUNTER_IN_LISTENER_GROUP(id)
 #define COUNTER_IN_LISTENER_TARGET(id)
 #include "observe/counters.def"
@@ -79,10 +81,23 @@ struct listener_counters {
     struct histogram latency;
 } ISO_CACHE_ALIGN;
 
+/* Of one rule's rate limit. */
+struct limit_counters {
+#define COUNTER(scope, id, metric, help) COUNTER_IN_LIMIT_##scope(id)
+#define COUNTER_IN_LIMIT_WORKER(id)
+#define COUNTER_IN_LIMIT_LISTENER(id)
+#define COUNTER_IN_LIMIT_LIMIT(id) counter id;
+#define COUNTER_IN_LIMIT_GROUP(id)
+#define COUNTER_IN_LIMIT_TARGET(id)
+#include "observe/counters.def"
+#undef COUNTER
+} ISO_CACHE_ALIGN;
+
 struct group_counters {
 #define COUNTER(scope, id, metric, help) COUNTER_IN_GROUP_##scope(id)
 #define COUNTER_IN_GROUP_WORKER(id)
 #define COUNTER_IN_GROUP_LISTENER(id)
+#define COUNTER_IN_GROUP_LIMIT(id)
 #define COUNTER_IN_GROUP_GROUP(id) counter id;
 #define COUNTER_IN_GROUP_TARGET(id)
 #include "observe/counters.def"
@@ -94,6 +109,7 @@ struct target_counters {
 #define COUNTER(scope, id, metric, help) COUNTER_IN_TARGET_##scope(id)
 #define COUNTER_IN_TARGET_WORKER(id)
 #define COUNTER_IN_TARGET_LISTENER(id)
+#define COUNTER_IN_TARGET_LIMIT(id)
 #define COUNTER_IN_TARGET_GROUP(id)
 #define COUNTER_IN_TARGET_TARGET(id) counter id;
 #include "observe/counters.def"

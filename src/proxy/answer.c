@@ -99,6 +99,21 @@ void exchange_reject_body(struct exchange *x, enum http_reject why)
     fail_with(x, END_BAD_BODY, http_reject_status(why), http_reject_word(why), http_reject_text(why));
 }
 
+void exchange_answer_limited(struct exchange *x, uint32_t retry_after_s, const struct h1_pair *fields,
+                             uint32_t n_fields)
+{
+    struct h1_answer how = {.status = exchange_end_status(END_RATE_LIMITED),
+                            .reason_word = slice_str(exchange_end_word(END_RATE_LIMITED)),
+                            .body = slice_str(exchange_end_text(END_RATE_LIMITED)),
+                            .json = x->wants_json,
+                            .retry_after_s = retry_after_s,
+                            .fields = fields,
+                            .n_fields = n_fields};
+    x->end = END_RATE_LIMITED;
+    x->discard = true;
+    answer(x, &how);
+}
+
 static void redirect(struct exchange *x, const struct config_redirect *to, const struct http_message *msg)
 {
     struct scratch scratch = {x->worker->scratch + ANSWER_BYTES, x->worker->scratch + WORKER_SCRATCH_BYTES};

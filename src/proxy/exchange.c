@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "proxy/affinity.h"
+#include "proxy/ratelimit.h"
 #include "proxy/rewrite.h"
 
 /* What forwarding adds to a head at most, before a rule's own fields. */
@@ -289,6 +290,8 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
         return client->exchange == x ? request_feed(x, data, len) : 0;
     }
     x->rule = route_match(x->listener->routes, msg, &x->client_ip, worker->route_scratch);
+    if (x->rule && x->rule->rate_limit.set && ratelimit_refuses(x, msg))
+        return client->exchange == x ? request_feed(x, data, len) : 0;
     if (exchange_answer_by_rule(x, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;
     x->max_attempts = (uint8_t)x->group->config->retry.attempts;

@@ -135,6 +135,9 @@ void exchange_answer_bare(struct client *client, unsigned status, const char *wo
 
 /* Answers as a rule or the listener says; false: it is to be forwarded, and x->group is set. */
 bool exchange_answer_by_rule(struct exchange *x, const struct http_message *msg);
+/* Answers 429; `fields` beside Retry-After. */
+void exchange_answer_limited(struct exchange *x, uint32_t retry_after_s, const struct h1_pair *fields,
+                             uint32_t n_fields);
 /* One line of the access log; a full ring is counted. */
 void exchange_write_log(struct worker *worker, const struct snapshot_log *log,
                         const struct accesslog_entry *entry);

@@ -3,6 +3,7 @@
 
 #include "config/load.h"
 #include "proxy/affinity.h"
+#include "proxy/ratelimit.h"
 #include "proxy/snapshot_tls.h"
 
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static iso_err build_listener(struct snapshot *snapshot, struct registry *regist
         return ISO_ERR_SYSTEM;
     }
     snapshot->n_listeners++;
+    ratelimit_build(snapshot, registry, listener);
     iso_err err = snapshot_add_tls(snapshot, listener, diag);
     return err ? err : route_compile(config, &snapshot->arena, &listener->routes, diag);
 }
@@ -163,6 +165,8 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
             route_table_fini(snapshot->listeners[i].routes);
         if (snapshot->listeners[i].tls)
             tls_server_unref(&snapshot->listeners[i].tls);
+        for (uint32_t l = 0; l < snapshot->listeners[i].n_limits; l++)
+            registry_limit_unref(registry, &snapshot->listeners[i].limits[l].runtime);
         registry_listener_unref(registry, &snapshot->listeners[i].runtime);
     }
     for (uint32_t g = 0; g < snapshot->n_groups; g++) {

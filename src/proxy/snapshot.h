@@ -44,12 +44,25 @@ struct snap_group {
     struct snap_group_worker *workers; /* [n_workers] */
 };
 
+/* The rate limit of one rule. */
+struct snap_limit {
+    const struct config_rate_limit *config;
+    struct limit_runtime *runtime;      /* shared (counted) */
+    const struct ratelimit_part *parts; /* what tells clients apart */
+    uint32_t n_parts;
+    struct slice label;  /* the rule's name, or its place: "rules/3" */
+    struct slice policy; /* value of RateLimit-Policy */
+};
+
 struct snap_listener {
     struct snapshot *snapshot; /* borrows: the one it is part of */
     const struct config_listener *config;
     struct listener_runtime *runtime; /* shared (counted) */
     struct route_table *routes;
-    struct tls_server *tls; /* shared (counted); NULL: plain */
+    struct tls_server *tls;    /* shared (counted); NULL: plain */
+    struct snap_limit *limits; /* of the rules that have one, in their order */
+    uint32_t n_limits;
+    const struct snap_limit **rule_limits; /* [rules]; NULL: that rule has none */
 };
 
 /* The access log that a snapshot writes to; several may share one. Control thread only, but for the two

@@ -13,6 +13,7 @@
 #include "health/status.h"
 #include "net/addr.h"
 #include "observe/counters.h"
+#include "shared/limiter.h"
 #include "shared/local.h"
 #include "tls/client.h"
 
@@ -78,6 +79,17 @@ struct listener_runtime {
     struct list node;
 };
 
+/* What a rule's rate limit keeps beyond snapshots: how much of it each client has used. */
+struct limit_runtime {
+    char *name; /* owns; says the listener, the rule and the limit: another limit begins anew */
+    uint32_t n_workers;
+    struct limit_counters *workers; /* owns; [n_workers] */
+    struct limiter *limiter;        /* owns */
+    struct siphash_key salt;        /* so that clients cannot aim at each other's entries */
+    uint32_t refs;                  /* control thread only */
+    struct list node;
+};
+
 struct registry; /* control thread only */
 
 struct registry *registry_new(uint32_t n_workers);
@@ -89,6 +101,8 @@ void registry_free(struct registry *registry);
 struct backend *registry_backend(struct registry *registry, struct slice group, struct slice name,
                                  const struct net_addr *addr, struct group_runtime *runtime);
 struct group_runtime *registry_group(struct registry *registry, struct slice name);
+struct limit_runtime *registry_limit(struct registry *registry, struct slice name,
+                                     const struct limiter_policy *policy, uint32_t clients);
 /* For the snapshot `version`, which is to follow version - 1. With `client_first` connections are taken when
  * the client has sent something. Binds the sockets when the listener is new; NULL and `*why` (errno) when
  * that fails. */
@@ -97,6 +111,7 @@ struct listener_runtime *registry_listener(struct registry *registry, struct sli
                                            uint64_t version, bool client_first, int *why);
 void registry_backend_unref(struct registry *registry, struct backend **backend);
 void registry_group_unref(struct registry *registry, struct group_runtime **group);
+void registry_limit_unref(struct registry *registry, struct limit_runtime **limit);
 void registry_listener_unref(struct registry *registry, struct listener_runtime **listener);
 
 #endif

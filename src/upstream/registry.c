@@ -17,7 +17,7 @@ enum { HASH_SLOTS = 4096 };
 struct registry {
     uint32_t n_workers;
     bool is_detached; /* binds nothing */
-    struct list backends[HASH_SLOTS], groups[HASH_SLOTS], listeners[HASH_SLOTS];
+    struct list backends[HASH_SLOTS], groups[HASH_SLOTS], listeners[HASH_SLOTS], limits[HASH_SLOTS];
 };
 
 struct registry *registry_new(uint32_t n_workers)
@@ -30,6 +30,7 @@ struct registry *registry_new(uint32_t n_workers)
         list_init(&registry->backends[i]);
         list_init(&registry->groups[i]);
         list_init(&registry->listeners[i]);
+        list_init(&registry->limits[i]);
     }
     return registry;
 }
@@ -45,7 +46,7 @@ void registry_free(struct registry *registry)
 {
     for (int i = 0; i < HASH_SLOTS; i++)
         iso_assert(list_is_empty(&registry->backends[i]) && list_is_empty(&registry->groups[i]) &&
-                   list_is_empty(&registry->listeners[i]));
+                   list_is_empty(&registry->listeners[i]) && list_is_empty(&registry->limits[i]));
     free(registry);
 }
 
@@ -70,6 +71,12 @@ static void *lines(size_t size, uint32_t n)
     return memset(out, 0, size * n);
 }
 
+static void draw_salt(struct siphash_key *salt)
+{
+    if (getrandom(salt, sizeof(*salt), 0) != sizeof(*salt))
+        log_warning("no random numbers from the kernel: %m");
+}
+
 struct group_runtime *registry_group(struct registry *registry, struct slice name)
 {
     struct list *slot = slot_of(registry->groups, name, SLICE(""));
@@ -84,8 +91,7 @@ struct group_runtime *registry_group(struct registry *registry, struct slice nam
     group->name = copy(name);
     group->n_workers = registry->n_workers;
     group->workers = lines(sizeof(*group->workers), registry->n_workers);
-    if (getrandom(&group->session_salt, sizeof(group->session_salt), 0) != sizeof(group->session_salt))
-        log_warning("no random numbers from the kernel: %m");
+    draw_salt(&group->session_salt);
     group->refs = 1;
     list_push_back(slot, &group->node);
     return group;
@@ -142,6 +148,42 @@ void registry_backend_unref(struct registry *registry, struct backend **taken)
     free(backend->group_name);
     free(backend->name);
     free(backend);
+}
+
+struct limit_runtime *registry_limit(struct registry *registry, struct slice name,
+                                     const struct limiter_policy *policy, uint32_t clients)
+{
+    struct list *slot = slot_of(registry->limits, name, SLICE(""));
+    list_for_each (node, slot) {
+        struct limit_runtime *limit = container_of(node, struct limit_runtime, node);
+        if (slice_eq(slice_str(limit->name), name)) {
+            limit->refs++;
+            return limit;
+        }
+    }
+    struct limit_runtime *limit = calloc(1, sizeof(*limit));
+    iso_assert(limit != NULL);
+    limit->name = copy(name);
+    limit->n_workers = registry->n_workers;
+    limit->workers = lines(sizeof(*limit->workers), registry->n_workers);
+    limit->limiter = limiter_new(policy, clients);
+    draw_salt(&limit->salt);
+    limit->refs = 1;
+    list_push_back(slot, &limit->node);
+    return limit;
+}
+
+void registry_limit_unref(struct registry *registry, struct limit_runtime **taken)
+{
+    struct limit_runtime *limit = *taken;
+    *taken = NULL;
+    if (!limit || --limit->refs > 0)
+        return;
+    list_remove(&limit->node);
+    limiter_free(&limit->limiter);
+    free(limit->workers);
+    free(limit->name);
+    free(limit);
 }
 
 static void close_sockets(struct listener_runtime *listener)

@@ -72,7 +72,7 @@ static void units_in_values_are_explained_C125(void **state)
                   "to 3600; write the number alone, the unit is in the key's name\n");
     expect_faults("timeout: 5x\n" SERVE,
                   "f:1:1: /timeout: is not a key of a configuration, did you mean \"timeouts\", "
-                  "which belongs in load_balancers[].listeners[]?\n");
+                  "which belongs in target_groups[]?\n");
     expect_faults("workers: \"4\"\n" SERVE,
                   "f:1:10: /workers: is the text \"4\", expected a whole number from 0 to 1024; "
                   "write it without quotes and without leading zeros\n");

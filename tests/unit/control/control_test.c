@@ -361,7 +361,7 @@ static void another_endpoint_takes_over_only_when_it_could_be_bound(void **state
     diag_fini(&diag);
     control_close(&control);
     control_close(&other);
-    free(f);
+    fixture_free(f);
 }
 
 int main(void)

@@ -16,6 +16,9 @@ struct fixture {
     struct control_worker workers[FIXTURE_WORKERS];
     struct listener_counters listener_counters[FIXTURE_WORKERS];
     struct listener_runtime listener;
+    struct limit_counters limit_counters[FIXTURE_WORKERS];
+    struct limit_runtime limit;
+    struct snap_limit snap_limit;
     struct config_listener listener_config;
     struct snap_listener snap_listener;
     struct group_counters group_counters[FIXTURE_WORKERS];
@@ -34,6 +37,7 @@ static inline struct fixture *fixture_new(void)
 {
     static char *const names[FIXTURE_TARGETS] = {(char *)"10.0.0.1:80", (char *)"10.0.0.2:80",
                                                  (char *)"[::1]:80"};
+    static const struct limiter_policy policy = {LIMITER_TOKEN_BUCKET, 10, 1000000000, 10};
     struct fixture *f = aligned_alloc(ISO_CACHE_LINE, sizeof(*f));
     iso_assert(f != NULL);
     memset(f, 0, sizeof(*f));
@@ -42,7 +46,11 @@ static inline struct fixture *fixture_new(void)
     f->listener.n_workers = f->group.n_workers = FIXTURE_WORKERS;
     f->listener.workers = f->listener_counters;
     f->listener_config.name = SLICE("shop/8080");
-    f->snap_listener = (struct snap_listener){.config = &f->listener_config, .runtime = &f->listener};
+    f->limit = (struct limit_runtime){
+        .n_workers = FIXTURE_WORKERS, .workers = f->limit_counters, .limiter = limiter_new(&policy, 100)};
+    f->snap_limit = (struct snap_limit){.runtime = &f->limit, .label = SLICE("login")};
+    f->snap_listener = (struct snap_listener){
+        .config = &f->listener_config, .runtime = &f->listener, .limits = &f->snap_limit, .n_limits = 1};
     f->group.workers = f->group_counters;
     for (uint32_t i = 0; i < FIXTURE_TARGETS; i++) {
         f->target_configs[i].weight = 100 + i;
@@ -66,6 +74,12 @@ static inline struct fixture *fixture_new(void)
     f->view = (struct control_view){
         .version = "1.2.3", .snapshot = &f->snapshot, .workers = f->workers, .n_workers = FIXTURE_WORKERS};
     return f;
+}
+
+static inline void fixture_free(struct fixture *f)
+{
+    limiter_free(&f->limit.limiter);
+    free(f);
 }
 
 #endif

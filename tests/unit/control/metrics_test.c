@@ -27,7 +27,7 @@ static void the_page_is_in_both_formats_C_145(void **state)
     metrics_write(&text, &f->view, true);
     assert_int_equal(promlint(text_slice(&text), true), n);
     text_fini(&text);
-    free(f);
+    fixture_free(f);
 }
 
 static void every_series_is_there_with_0_before_the_first_event_C_145(void **state)
@@ -50,7 +50,7 @@ static void every_series_is_there_with_0_before_the_first_event_C_145(void **sta
     for (size_t i = 0; i < iso_countof(series); i++)
         assert_true(promlint_value(page, series[i]) == 0);
     text_fini(&text);
-    free(f);
+    fixture_free(f);
 }
 
 static void counters_are_summed_over_workers(void **state)
@@ -79,7 +79,7 @@ static void counters_are_summed_over_workers(void **state)
     assert_true(promlint_value(
                     page, "isobar_listener_request_duration_seconds_sum{listener=\"shop/8080\"}") == 1.0003);
     text_fini(&text);
-    free(f);
+    fixture_free(f);
 }
 
 static void a_gauge_may_rise_on_one_worker_and_fall_on_another(void **state)
@@ -93,7 +93,7 @@ static void a_gauge_may_rise_on_one_worker_and_fall_on_another(void **state)
     assert_true(promlint_value(page, "isobar_listener_active_connections{listener=\"shop/8080\"}") == 3);
     assert_true(promlint_value(page, "isobar_target_group_pending{target_group=\"web\"}") == 0);
     text_fini(&text);
-    free(f);
+    fixture_free(f);
 }
 
 static void health_is_shown_per_target_and_group(void **state)
@@ -125,7 +125,7 @@ static void health_is_shown_per_target_and_group(void **state)
     assert_true(promlint_value(page, "isobar_target_group_targets{target_group=\"web\"}") == 3);
     assert_true(promlint_value(page, "isobar_target_group_healthy_targets{target_group=\"web\"}") == 1);
     text_fini(&text);
-    free(f);
+    fixture_free(f);
 }
 
 static void series_of_a_removed_target_are_gone_at_once_C_142(void **state)
@@ -139,7 +139,7 @@ static void series_of_a_removed_target_are_gone_at_once_C_142(void **state)
     assert_null(strstr(text.data, "[::1]:80"));
     promlint(text_slice(&text), false);
     text_fini(&text);
-    free(f);
+    fixture_free(f);
 }
 
 static void the_process_tells_of_itself(void **state)
@@ -158,7 +158,7 @@ static void the_process_tells_of_itself(void **state)
     assert_true(promlint_value(page, "isobar_worker_cpu_seconds_total{worker=\"0\"}") >= 0);
     text_fini(&text);
     close(fd);
-    free(f);
+    fixture_free(f);
 }
 
 static void before_the_first_snapshot_there_is_a_page(void **state)
@@ -214,7 +214,7 @@ static void the_documented_metrics_are_the_page(void **state)
     golden_check("docs/metrics.md", "metrics", text_slice(&table));
     text_fini(&table);
     text_fini(&text);
-    free(f);
+    fixture_free(f);
 }
 
 int main(void)

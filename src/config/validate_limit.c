@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rate limits: keys that go together, and numbers that come to a rate which can be counted. */
+#include "config/validate_internal.h"
+
+enum { KEY_PARTS_MAX = 4, REFILL_MAX_S = 30 * 86400 };
+
+static void check_key(struct validator *v, const struct config_rate_limit *limit, const struct doc_node *key)
+{
+    if (limit->n_key > KEY_PARTS_MAX)
+        validate_fault(v, key, "has %u parts, expected %d at most", limit->n_key, KEY_PARTS_MAX);
+    for (uint32_t i = 0; i < limit->n_key; i++) {
+        if (limit->n_key > 1 && slice_eq(limit->key[i], SLICE("all")))
+            validate_fault(v, key, "names all beside other parts, expected it alone");
+        for (uint32_t j = 0; j < i; j++)
+            if (slice_eq(limit->key[i], limit->key[j]))
+                validate_fault(v, key, "names %.*s twice", SLICE_ARG(limit->key[i]));
+    }
+}
+
+void validate_rate_limit(struct validator *v, const struct config_rate_limit *limit,
+                         const struct doc_node *node)
+{
+    if (node->kind != DOC_MAP)
+        return;
+    uint64_t burst = limit->burst ? limit->burst : limit->requests;
+    if (validate_has(node, "key"))
+        check_key(v, limit, doc_get(node, "key"));
+    if (limit->algorithm == CONFIG_LIMIT_SLIDING_WINDOW && limit->burst)
+        validate_fault(v, doc_get(node, "burst"), "is for token_bucket, expected none with sliding_window");
+    if (limit->requests && burst * limit->period_ms / limit->requests > REFILL_MAX_S * 1000ull)
+        validate_fault(v, validate_at(node, "burst"),
+                       "of %u would take more than 30 days to fill at %u requests in %u s, expected less",
+                       limit->burst, limit->requests, limit->period_ms / 1000);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/ratelimit.h"
+
+#include "config/schema.h"
+#include "core/clock.h"
+#include "proxy/exchange.h"
+
+#include <stdio.h>
+
+enum part_kind { PART_ALL, PART_CLIENT_IP, PART_HEADER, PART_COOKIE, PART_QUERY };
+
+/* One thing that tells clients apart. */
+struct ratelimit_part {
+    enum part_kind kind;
+    struct slice name; /* of the header, cookie or parameter */
+};
+
+enum { VALUE_MAX = 80 }; /* of one of our fields */
+
+static const struct {
+    const char *word;
+    enum part_kind kind;
+} part_words[] = {{"all", PART_ALL},
+                  {"client_ip", PART_CLIENT_IP},
+                  {"header", PART_HEADER},
+                  {"cookie", PART_COOKIE},
+                  {"query", PART_QUERY}};
+
+static struct ratelimit_part parse_part(struct slice text)
+{
+    size_t colon = slice_find(text, ':');
+    struct ratelimit_part part = {.kind = PART_CLIENT_IP};
+    for (size_t i = 0; i < iso_countof(part_words); i++)
+        if (slice_eq(slice_of(text.ptr, colon), slice_str(part_words[i].word)))
+            part.kind = part_words[i].kind;
+    if (colon < text.len)
+        part.name = slice_of(text.ptr + colon + 1, text.len - colon - 1);
+    return part;
+}
+
+static void add_parts(struct snap_limit *limit, struct arena *arena)
+{
+    uint32_t n = limit->config->n_key ? limit->config->n_key : 1;
+    struct ratelimit_part *parts = arena_array(arena, struct ratelimit_part, n);
+    parts[0].kind = PART_CLIENT_IP;
+    for (uint32_t i = 0; i < limit->config->n_key; i++)
+        parts[i] = parse_part(limit->config->key[i]);
+    limit->parts = parts;
+    limit->n_parts = n;
+}
+
+/* What must stay the same for a client's use to be kept over a reload: the listener, the rule by its name or,
+ * without one, its match, and the limit itself. */
+static struct limit_runtime *find_runtime(struct registry *registry, const struct snap_listener *listener,
+                                          const struct config_rule *rule)
+{
+    const struct config_rate_limit *config = &rule->rate_limit;
+    const struct schema_key *match = schema_rule_match(), *limit = schema_rule_rate_limit();
+    struct limiter_policy policy = {.requests = config->requests,
+                                    .period_ns = config->period_ms * NS_PER_MS,
+                                    .burst = config->burst ? config->burst : config->requests};
+    if (config->algorithm == CONFIG_LIMIT_SLIDING_WINDOW)
+        policy.algorithm = LIMITER_SLIDING_WINDOW;
+    struct text name;
+    text_init(&name);
+    text_printf(&name, "%.*s\n", SLICE_ARG(listener->config->name));
+    if (rule->name.len)
+        text_add(&name, rule->name);
+    else
+        match->type->print(match, rule, &name);
+    text_printf(&name, "\n");
+    limit->type->print(limit, rule, &name);
+    struct limit_runtime *runtime = registry_limit(registry, text_slice(&name), &policy, config->max_clients);
+    text_fini(&name);
+    return runtime;
+}
+
+/* Source: draft-ietf-httpapi-ratelimit-headers-10, 3. The window is given when it is of whole seconds. */
+static struct slice print_policy(const struct config_rate_limit *config, struct arena *arena)
+{
+    char *text = config->period_ms % 1000 == 0 ? arena_printf(arena, "\"default\";q=%u;w=%u",
+                                                              config->requests, config->period_ms / 1000)
+                                               : arena_printf(arena, "\"default\";q=%u", config->requests);
+    return slice_str(text);
+}
+
+void ratelimit_build(struct snapshot *snapshot, struct registry *registry, struct snap_listener *listener)
+{
+    const struct config_listener *config = listener->config;
+    struct arena *arena = &snapshot->arena;
+    listener->limits = arena_array(arena, struct snap_limit, config->n_rules + 1);
+    listener->rule_limits = arena_alloc(arena, sizeof(*listener->rule_limits) * (config->n_rules + 1));
+    for (uint32_t i = 0; i < config->n_rules; i++) {
+        const struct config_rule *rule = &config->rules[i];
+        if (!rule->rate_limit.set)
+            continue;
+        struct snap_limit *limit = &listener->limits[listener->n_limits++];
+        limit->config = &rule->rate_limit;
+        limit->label = rule->name.len ? rule->name : slice_str(arena_printf(arena, "rules/%u", i));
+        limit->policy = print_policy(limit->config, arena);
+        limit->runtime = find_runtime(registry, listener, rule);
+        add_parts(limit, arena);
+        listener->rule_limits[i] = limit;
+    }
+}
+
+static unsigned hex_digit(char c)
+{
+    return c >= '0' && c <= '9'                    ? (unsigned)(c - '0')
+           : (unsigned)(ascii_lower(c) - 'a') < 6u ? (unsigned)(ascii_lower(c) - 'a' + 10)
+                                                   : 16;
+}
+
+/* A value of the query as the target will read it: "%41" and "A" must not be two clients. Into the worker's
+ * scratch, which has room for any head. */
+static struct slice decode_query(struct slice value, char *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned high, low;
+        if (value.ptr[i] == '%' && i + 2 < value.len && (high = hex_digit(value.ptr[i + 1])) < 16 &&
+            (low = hex_digit(value.ptr[i + 2])) < 16) {
+            out[n++] = (char)(high << 4 | low);
+            i += 2;
+        } else {
+            out[n++] = value.ptr[i] == '+' ? ' ' : value.ptr[i];
+        }
+    }
+    return slice_of(out, n);
+}
+
+static bool read_part(const struct exchange *x, const struct ratelimit_part *part, struct http_message *msg,
+                      struct slice *value)
+{
+    struct http_field *field;
+    switch (part->kind) {
+    case PART_ALL:
+        *value = SLICE("");
+        return true;
+    case PART_CLIENT_IP:
+        return false;
+    case PART_HEADER:
+        field = http_message_find_name(msg, part->name);
+        if (field)
+            *value = http_field_value(field);
+        return field != NULL;
+    case PART_COOKIE:
+        return http_message_cookie(msg, part->name, value);
+    case PART_QUERY:
+        if (!http_query_find(msg->query, part->name, value))
+            return false;
+        *value = decode_query(*value, x->worker->scratch);
+        return true;
+    }
+    return false;
+}
+
+/* The client's address (an IPv6 client owns its /64) also stands for a part that the request lacks. The kind
+ * is mixed in behind the hash, so that no header's value can name another client's address. */
+static uint64_t hash_part(const struct exchange *x, const struct snap_limit *limit,
+                          const struct ratelimit_part *part, struct http_message *msg)
+{
+    const struct ip_addr *ip = &x->client_ip;
+    struct slice value;
+    if (read_part(x, part, msg, &value))
+        return hash_mix64(siphash(&limit->runtime->salt, value) + part->kind);
+    value = slice_of((const char *)ip->bytes, ip->family == 6 ? 8 : 4);
+    return hash_mix64(siphash(&limit->runtime->salt, value) + PART_CLIENT_IP);
+}
+
+static uint64_t client_key(const struct exchange *x, const struct snap_limit *limit, struct http_message *msg)
+{
+    uint64_t key = hash_part(x, limit, &limit->parts[0], msg);
+    for (uint32_t i = 1; i < limit->n_parts; i++)
+        key = hash_mix64(key + hash_part(x, limit, &limit->parts[i], msg));
+    return key;
+}
+
+static uint32_t whole_seconds(uint64_t ns)
+{
+    uint64_t s = (ns + NS_PER_S - 1) / NS_PER_S;
+    return s ? (uint32_t)s : 1;
+}
+
+/* Source: RFC 6585 4; draft-ietf-httpapi-ratelimit-headers, version 7 for the three fields that most clients
+ * know, version 10 for the two that are to replace them. */
+static void refuse(struct exchange *x, const struct snap_limit *limit, const struct limiter_verdict *verdict)
+{
+    char limit_text[VALUE_MAX], reset_text[VALUE_MAX], both_text[VALUE_MAX];
+    uint32_t retry_s = whole_seconds(verdict->retry_ns);
+    int n_limit = snprintf(limit_text, sizeof(limit_text), "%u", verdict->limit);
+    int n_reset = snprintf(reset_text, sizeof(reset_text), "%u", whole_seconds(verdict->reset_ns));
+    int n_both = snprintf(both_text, sizeof(both_text), "\"default\";r=%u;t=%u", verdict->remaining, retry_s);
+    const struct h1_pair fields[] = {
+        {SLICE("RateLimit-Limit"), slice_of(limit_text, (size_t)n_limit)},
+        {SLICE("RateLimit-Remaining"), SLICE("0")},
+        {SLICE("RateLimit-Reset"), slice_of(reset_text, (size_t)n_reset)},
+        {SLICE("RateLimit-Policy"), limit->policy},
+        {SLICE("RateLimit"), slice_of(both_text, (size_t)n_both)},
+    };
+    exchange_answer_limited(x, retry_s, fields, iso_countof(fields));
+}
+
+bool ratelimit_refuses(struct exchange *x, struct http_message *msg)
+{
+    const struct snap_limit *limit = x->listener->rule_limits[x->rule - x->listener->config->rules];
+    struct limit_counters *counters = &limit->runtime->workers[x->worker->index];
+    struct limiter_verdict verdict;
+    limiter_take(limit->runtime->limiter, client_key(x, limit, msg), x->worker->loop.now_ns, &verdict);
+    if (verdict.passes) {
+        counter_add(&counters->passed, 1);
+        return false;
+    }
+    if (limit->config->dry_run) {
+        counter_add(&counters->would_refuse, 1);
+        x->end = END_WOULD_RATE_LIMIT;
+        return false;
+    }
+    counter_add(&counters->refused, 1);
+    refuse(x, limit, &verdict);
+    return true;
+}

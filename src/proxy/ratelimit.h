@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rule's rate limit (F1): who the client is, by what the configuration names, and whether it may make one
+ * more request now. Asked before a target is chosen. What each client has used is in shared/limiter, exact
+ * over all workers; it outlives a snapshot as long as the rule and its limit stay the same. */
+#ifndef ISOBAR_PROXY_RATELIMIT_H
+#define ISOBAR_PROXY_RATELIMIT_H
+
+#include "http/message.h"
+
+#include <stdbool.h>
+
+struct exchange;
+struct registry;
+struct snap_listener;
+struct snapshot;
+
+/* Finds or makes the limits of a listener's rules. Threads: control. */
+void ratelimit_build(struct snapshot *snapshot, struct registry *registry, struct snap_listener *listener);
+
+/* Takes one request from its client's share under the exchange's rule, which has a limit. True: there was
+ * none left and the request has been answered with 429. */
+bool ratelimit_refuses(struct exchange *x, struct http_message *msg);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many requests each client of a rule may still make (F1), exactly over all workers: one table of fixed
+ * size (shared/keytable) with the state of each client, changed by one atomic step per request. Two ways of
+ * counting:
+ *
+ * token_bucket: a bucket of `burst` tokens that refills with `requests` tokens per `period`, continuously.
+ * One word: when the bucket will be full again (the virtual scheduling of ITU-T I.371, GCRA). A refused
+ * request takes nothing. Rounding is in the client's favour, below 1/16 ns a token.
+ *
+ * sliding_window: at most `requests` within any `period`, by counts of its last eight pieces of period / 7;
+ * the oldest, which the window has left in part, counts in that proportion, rounded down. Requests that come
+ * evenly are never refused below the limit; a client that sends in bursts may gain what one piece holds.
+ *
+ * Memory per key: 18.3 bytes as token_bucket, 82.3 as sliding_window. When more clients than fit are known,
+ * the one of eight that has used the least of its limit is forgotten and starts anew when it returns: whoever
+ * is being refused is forgotten last. */
+#ifndef ISOBAR_SHARED_LIMITER_H
+#define ISOBAR_SHARED_LIMITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum limiter_algorithm { LIMITER_TOKEN_BUCKET, LIMITER_SLIDING_WINDOW };
+
+enum { LIMITER_REQUESTS_MAX = 1000000 };
+/* Longest time from empty to full: a bucket of `burst` at `requests` per `period`. */
+#define LIMITER_REFILL_MAX_S (30ull * 86400)
+
+struct limiter_policy {
+    enum limiter_algorithm algorithm;
+    uint32_t requests;  /* 1 to LIMITER_REQUESTS_MAX */
+    uint64_t period_ns; /* a second to a day */
+    uint32_t burst;     /* token bucket: its size, 1 to LIMITER_REQUESTS_MAX */
+};
+
+struct limiter_verdict {
+    bool passes;
+    uint32_t limit;     /* most that can be remaining */
+    uint32_t remaining; /* after this request */
+    uint64_t retry_ns;  /* refused: until one would pass, if nobody else takes it; else 0 */
+    uint64_t reset_ns;  /* until `remaining` is `limit`, without more requests */
+};
+
+struct limiter;
+
+/* Room for at least `keys` clients. Threads: control. */
+struct limiter *limiter_new(const struct limiter_policy *policy, uint32_t keys);
+void limiter_free(struct limiter **limiter);
+
+/* Takes one request of a client from its limit, if there is one left. Units: `now_ns` monotonic; workers may
+ * differ by the length of their turn, which moves nobody's limit. Threads: any. */
+void limiter_take(struct limiter *limiter, uint64_t key, uint64_t now_ns, struct limiter_verdict *verdict);
+
+/* Clients forgotten while part of their limit was used. Threads: any. */
+uint64_t limiter_evicted(const struct limiter *limiter);
+/* Clients that fit. */
+uint32_t limiter_capacity(const struct limiter *limiter);
+
+#endif
