@@ -163,7 +163,7 @@ static const struct schema_key affinity_keys[] = {
         "of the target in the cookie: a hash of its address, that with a signature, or the address itself"),
     TEXT("secret", secret, check_cookie_attribute, EXPECT_COOKIE_ATTRIBUTE, NULL,
          "signs the cookie; the same on every node"),
-    NUMBER("max_sessions", max_sessions, 1024, 67108864, "262144", "mappings kept in memory, 16 bytes each"),
+    NUMBER("max_sessions", max_sessions, 1024, 67108864, "262144", "mappings kept in memory, 20 bytes each"),
     TEXT("path", path, check_cookie_attribute, EXPECT_COOKIE_ATTRIBUTE, "/", "attribute Path of the cookie"),
     TEXT("domain", domain, check_cookie_attribute, EXPECT_COOKIE_ATTRIBUTE, NULL,
          "attribute Domain of the cookie"),

@@ -202,17 +202,47 @@ static bool may_serve_session(const struct snap_group *group, uint32_t target, u
            wall_ns < since_ns + delay_ns;
 }
 
+/* What the table says of view->key. */
+static void look(const struct snap_group *group, uint64_t now_ns, struct affinity_view *view)
+{
+    struct local_session session;
+    uint32_t now = (uint32_t)(now_ns / NS_PER_S);
+    if (!local_sessions_peek(group->runtime->sessions, view->key, now, &session))
+        return;
+    view->target = find_id(group, (uint64_t)session.target << 32, true);
+    view->age_s = now - session.bound_s;
+    view->left_s = session.expires_s - now;
+}
+
 void affinity_peek(const struct snap_group *group, struct http_message *msg, const struct ip_addr *client,
                    uint64_t now_ns, uint64_t wall_ns, struct affinity_view *view)
 {
-    uint32_t half, expires_s, now = (uint32_t)(now_ns / NS_PER_S);
     identify(group, msg, client, view);
-    if (group->config->affinity.type != CONFIG_AFFINITY_COOKIE &&
-        local_sessions_peek(group->runtime->sessions, view->key, now, &half, &expires_s)) {
-        view->target = find_id(group, (uint64_t)half << 32, true);
-        view->left_s = expires_s - now;
-    }
+    if (group->config->affinity.type != CONFIG_AFFINITY_COOKIE)
+        look(group, now_ns, view);
     view->may_serve = view->target != BALANCE_NONE && may_serve_session(group, view->target, wall_ns);
+}
+
+static uint64_t key_of(const struct snap_group *group, struct slice id)
+{
+    struct ip_addr ip;
+    return ip_parse(id, &ip) ? address_key(group, &ip) : session_key(group, id);
+}
+
+bool affinity_session_find(const struct snap_group *group, struct slice id, uint64_t now_ns,
+                           struct affinity_view *view)
+{
+    *view = (struct affinity_view){.target = BALANCE_NONE};
+    if (!group->runtime->sessions || !group->affinity)
+        return false;
+    view->key = key_of(group, id);
+    look(group, now_ns, view);
+    return view->target != BALANCE_NONE;
+}
+
+bool affinity_session_end(const struct snap_group *group, struct slice id)
+{
+    return group->runtime->sessions && local_sessions_drop(group->runtime->sessions, key_of(group, id));
 }
 
 uint32_t affinity_target(struct exchange *x)

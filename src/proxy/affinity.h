@@ -22,6 +22,7 @@ struct affinity_view {
     bool may_serve;  /* the target may, so that the request would go there */
     uint64_t key;    /* in the table; 0: the cookie itself names the target */
     uint32_t target; /* that the client is bound to; BALANCE_NONE: to none of the group's */
+    uint32_t age_s;  /* since it was bound to that target */
     uint32_t left_s; /* until the entry ends, unless it is used; 0: there is none */
 };
 
@@ -36,6 +37,12 @@ uint32_t affinity_target(struct exchange *x);
  * affinity. Units: `now_ns` monotonic, as the workers'. Threads: any. */
 void affinity_peek(const struct snap_group *group, struct http_message *msg, const struct ip_addr *client,
                    uint64_t now_ns, uint64_t wall_ns, struct affinity_view *view);
+/* A session of the table by its id: what the session cookie says, or the client's address. False when there
+ * is none that names a target of the group. Threads: any. */
+bool affinity_session_find(const struct snap_group *group, struct slice id, uint64_t now_ns,
+                           struct affinity_view *view);
+/* Forgets it: the next request is routed by the algorithm. False when there was none. Threads: any. */
+bool affinity_session_end(const struct snap_group *group, struct slice id);
 /* The target has answered: binds the client to it where that is new, and tells it by Set-Cookie. False: no
  * room. */
 bool affinity_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch);

@@ -18,6 +18,8 @@ struct entry {
 struct local_sessions {
     uint32_t mask;               /* lines - 1 */
     struct entry (*lines)[WAYS]; /* owns */
+    /* owns; [lines * WAYS]: when each entry was bound. Apart, since only people ask for it. */
+    _Atomic uint32_t *bound_s;
 };
 
 struct local_sessions *local_sessions_new(uint32_t entries)
@@ -31,13 +33,17 @@ struct local_sessions *local_sessions_new(uint32_t entries)
     sessions->lines = aligned_alloc(ISO_CACHE_LINE, (size_t)lines * sizeof(*sessions->lines));
     iso_assert(sessions->lines != NULL);
     memset(sessions->lines, 0, (size_t)lines * sizeof(*sessions->lines));
+    sessions->bound_s = calloc((size_t)lines * WAYS, sizeof(*sessions->bound_s));
+    iso_assert(sessions->bound_s != NULL);
     return sessions;
 }
 
 void local_sessions_free(struct local_sessions **sessions)
 {
-    if (*sessions)
+    if (*sessions) {
         free((*sessions)->lines);
+        free((void *)(*sessions)->bound_s);
+    }
     free(*sessions);
     *sessions = NULL;
 }
@@ -61,6 +67,11 @@ static struct entry *find(const struct local_sessions *sessions, uint64_t key)
     return NULL;
 }
 
+static _Atomic uint32_t *bound_of(const struct local_sessions *sessions, const struct entry *entry)
+{
+    return &sessions->bound_s[entry - sessions->lines[0]];
+}
+
 bool local_sessions_find(struct local_sessions *sessions, uint64_t key, uint32_t now_s, uint32_t ttl_s,
                          uint32_t *target)
 {
@@ -82,17 +93,17 @@ bool local_sessions_find(struct local_sessions *sessions, uint64_t key, uint32_t
 }
 
 bool local_sessions_peek(const struct local_sessions *sessions, uint64_t key, uint32_t now_s,
-                         uint32_t *target, uint32_t *expires_s)
+                         struct local_session *session)
 {
     key = usable_key(key);
     struct entry *entry = find(sessions, key);
     if (!entry)
         return false;
     uint64_t value = atomic_load_explicit(&entry->value, memory_order_acquire);
+    uint32_t bound_s = atomic_load_explicit(bound_of(sessions, entry), memory_order_acquire);
     if (atomic_load_explicit(&entry->key, memory_order_acquire) != key || (uint32_t)value <= now_s)
         return false;
-    *target = (uint32_t)(value >> 32);
-    *expires_s = (uint32_t)value;
+    *session = (struct local_session){(uint32_t)(value >> 32), bound_s, (uint32_t)value};
     return true;
 }
 
@@ -125,16 +136,16 @@ void local_sessions_put(struct local_sessions *sessions, uint64_t key, uint32_t 
                                &entry->key, &old, KEY_BUSY, memory_order_acq_rel, memory_order_relaxed))
         return;
     atomic_store_explicit(&entry->value, (uint64_t)target << 32 | (now_s + ttl_s), memory_order_release);
+    atomic_store_explicit(bound_of(sessions, entry), now_s, memory_order_release);
     atomic_store_explicit(&entry->key, key, memory_order_release);
 }
 
-void local_sessions_drop(struct local_sessions *sessions, uint64_t key)
+bool local_sessions_drop(struct local_sessions *sessions, uint64_t key)
 {
     key = usable_key(key);
     struct entry *entry = find(sessions, key);
-    if (entry)
-        atomic_compare_exchange_strong_explicit(&entry->key, &key, KEY_FREE, memory_order_acq_rel,
-                                                memory_order_relaxed);
+    return entry && atomic_compare_exchange_strong_explicit(&entry->key, &key, KEY_FREE, memory_order_acq_rel,
+                                                            memory_order_relaxed);
 }
 
 uint32_t local_sessions_count(const struct local_sessions *sessions, uint32_t now_s)

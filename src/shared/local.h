@@ -13,7 +13,7 @@
 
 struct local_sessions;
 
-/* Room for at least `entries`, 16 bytes each, rounded up to a power of two. Threads: control. */
+/* Room for at least `entries`, 20 bytes each, rounded up to a power of two. Threads: control. */
 struct local_sessions *local_sessions_new(uint32_t entries);
 void local_sessions_free(struct local_sessions **sessions);
 
@@ -21,14 +21,20 @@ void local_sessions_free(struct local_sessions **sessions);
  * `now_s` of a clock that only goes forward. Threads: any. */
 bool local_sessions_find(struct local_sessions *sessions, uint64_t key, uint32_t now_s, uint32_t ttl_s,
                          uint32_t *target);
-/* The same without renewing it, and when it expires unless it is used. Threads: any. */
+struct local_session {
+    uint32_t target;
+    uint32_t bound_s;   /* when it was bound to this target */
+    uint32_t expires_s; /* unless it is used before */
+};
+
+/* The same without renewing it. Threads: any. */
 bool local_sessions_peek(const struct local_sessions *sessions, uint64_t key, uint32_t now_s,
-                         uint32_t *target, uint32_t *expires_s);
+                         struct local_session *session);
 /* Binds or rebinds a session. A put that meets another one on the same line may be lost. Threads: any. */
 void local_sessions_put(struct local_sessions *sessions, uint64_t key, uint32_t now_s, uint32_t ttl_s,
                         uint32_t target);
-/* Forgets a session. Threads: any. */
-void local_sessions_drop(struct local_sessions *sessions, uint64_t key);
+/* Forgets a session; false when there was none. Threads: any. */
+bool local_sessions_drop(struct local_sessions *sessions, uint64_t key);
 /* Entries that have not expired; walks the table. Threads: any. */
 uint32_t local_sessions_count(const struct local_sessions *sessions, uint32_t now_s);
 

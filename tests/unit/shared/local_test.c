@@ -34,15 +34,18 @@ static void each_use_renews_the_time_C2(void **state)
 static void looking_renews_nothing(void **state)
 {
     struct local_sessions *s = local_sessions_new(64);
-    uint32_t target, expires_s;
+    struct local_session session;
     local_sessions_put(s, 5, 100, 60, 9);
     for (uint32_t now_s = 100; now_s < 160; now_s += 20) {
-        assert_true(local_sessions_peek(s, 5, now_s, &target, &expires_s));
-        assert_int_equal(target, 9);
-        assert_int_equal(expires_s, 160);
+        assert_true(local_sessions_peek(s, 5, now_s, &session));
+        assert_int_equal(session.target, 9);
+        assert_int_equal(session.bound_s, 100);
+        assert_int_equal(session.expires_s, 160);
     }
-    assert_false(local_sessions_peek(s, 5, 160, &target, &expires_s));
-    assert_false(local_sessions_peek(s, 6, 100, &target, &expires_s));
+    assert_false(local_sessions_peek(s, 5, 160, &session));
+    assert_false(local_sessions_peek(s, 6, 100, &session));
+    assert_true(local_sessions_drop(s, 5));
+    assert_false(local_sessions_drop(s, 5));
     local_sessions_free(&s);
 }
 
