@@ -302,6 +302,11 @@ void http2_head_add(struct http2_head *head, struct buf_pool *bufs, struct slice
         add_field(head, bufs, name, value);
 }
 
+void http2_head_spoil(struct http2_head *head)
+{
+    fault(head, HTTP2_HEAD_MALFORMED);
+}
+
 /* What the head must say about a body so that the parser decides as the frames do. That a request whose
  * method would have a body has none is said too (RFC 9110 8.6). */
 static void put_framing(struct http2_head *head, struct buf_pool *bufs, bool ends)

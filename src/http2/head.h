@@ -53,6 +53,9 @@ void http2_head_fini(struct http2_head *head, struct buf_pool *bufs);
 /* The next field. What is wrong with it is remembered for http2_head_finish(). */
 void http2_head_add(struct http2_head *head, struct buf_pool *bufs, struct slice name, struct slice value);
 
+/* The list is malformed for a reason of the caller's. */
+void http2_head_spoil(struct http2_head *head);
+
 /* The list is complete; `ends`: no body follows. With OK `msg` is as from h1_parse_request() (and so on), its
  * bytes are those of head->text, and a body of unknown length has the framing HTTP_BODY_CHUNKED, which means
  * "to the end of the stream". Of an extended CONNECT comes the GET that it stands for, without body and

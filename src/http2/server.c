@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http2/server.h"
+
+#include "core/clock.h"
+#include "http2/budget.h"
+#include "http2/fields.h"
+
+#include <stdlib.h>
+
+enum {
+    FRAME_HEADER_BYTES = 9,
+    /* A list may unpack to this many times the limit before its connection ends; up to there the rest of it
+     * is only counted, and the request is answered 431. */
+    HEADERS_FACTOR = 16,
+    ANSWER_HEAD_BYTES = 256 * 1024,
+    NO_LIMIT = 1 << 30,
+};
+
+struct http2_server {
+    nghttp2_session *session; /* owns */
+    const struct http2_server_handler *handler;
+    void *owner;
+    const struct h1_limits *limits;
+    struct buf_pool *bufs;
+    struct http_message *msg, *trailers;
+    struct http2_head head; /* owns; the list that is coming in, of head_id */
+    int32_t head_id;        /* 0: none */
+    uint64_t now_ns;
+    char *out_at, *out_end; /* while sending */
+    bool has_flooded;
+    struct http2_budget budgets[HTTP2_FLOODS];
+};
+
+static void flood(struct http2_server *server, enum http2_flood what)
+{
+    if (server->has_flooded)
+        return;
+    server->has_flooded = true;
+    server->handler->flood(server->owner, what);
+    nghttp2_session_terminate_session(server->session, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+static void spend(struct http2_server *server, enum http2_flood what)
+{
+    if (!http2_budget_take(&server->budgets[what], what, server->now_ns))
+        flood(server, what);
+}
+
+static void *stream_of(struct http2_server *server, int32_t id)
+{
+    return nghttp2_session_get_stream_user_data(server->session, id);
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    struct http2_server *server = user;
+    bool is_request = frame->headers.cat == NGHTTP2_HCAT_REQUEST;
+    http2_head_fini(&server->head, server->bufs);
+    http2_head_init(&server->head, is_request ? HTTP2_REQUEST : HTTP2_TRAILERS, server->limits->head_bytes);
+    server->head_id = frame->hd.stream_id;
+    return 0;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags, void *user)
+{
+    struct http2_server *server = user;
+    http2_head_add(&server->head, server->bufs, slice_of((const char *)name, name_len),
+                   slice_of((const char *)value, value_len));
+    if (server->head.seen_bytes <= (uint64_t)HEADERS_FACTOR * server->limits->head_bytes)
+        return 0;
+    flood(server, HTTP2_FLOOD_HEADERS);
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* the rest of the list is not looked at */
+}
+
+/* A field that nghttp2 finds wrong; without this it would leave it out and go on. */
+static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                             size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                             void *user)
+{
+    struct http2_server *server = user;
+    http2_head_spoil(&server->head);
+    return 0;
+}
+
+static void reset(struct http2_server *server, int32_t id, uint32_t code)
+{
+    nghttp2_submit_rst_stream(server->session, NGHTTP2_FLAG_NONE, id, code);
+}
+
+static void take_request(struct http2_server *server, int32_t id, bool ends)
+{
+    enum http_reject why = HTTP_REJECT_NONE;
+    void *stream = NULL;
+    switch (
+        http2_head_finish(&server->head, server->bufs, ends, server->limits, HTTP_GET, server->msg, &why)) {
+    case HTTP2_HEAD_OK:
+        stream = server->handler->request(server->owner, id, server->msg, buf_len(server->head.text), ends,
+                                          http2_head_protocol(&server->head));
+        break;
+    case HTTP2_HEAD_REFUSED:
+        stream = server->handler->refused(server->owner, id, why, ends);
+        break;
+    case HTTP2_HEAD_MALFORMED:
+        reset(server, id, NGHTTP2_PROTOCOL_ERROR);
+        return;
+    case HTTP2_HEAD_NO_MEMORY:
+        break;
+    }
+    if (stream)
+        nghttp2_session_set_stream_user_data(server->session, id, stream);
+    else
+        reset(server, id, NGHTTP2_REFUSED_STREAM);
+}
+
+static void take_trailers(struct http2_server *server, int32_t id)
+{
+    void *stream = stream_of(server, id);
+    enum http_reject why;
+    enum http2_head_result result = http2_head_finish(&server->head, server->bufs, true, server->limits,
+                                                      HTTP_GET, server->trailers, &why);
+    if (result != HTTP2_HEAD_OK)
+        reset(server, id, NGHTTP2_PROTOCOL_ERROR);
+    else if (stream)
+        server->handler->ended(server->owner, stream, server->trailers->n_fields ? server->trailers : NULL);
+}
+
+static void take_headers(struct http2_server *server, const nghttp2_frame *frame)
+{
+    bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        take_request(server, frame->hd.stream_id, ends);
+    else
+        take_trailers(server, frame->hd.stream_id);
+    http2_head_fini(&server->head, server->bufs);
+    server->head_id = 0;
+}
+
+static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    struct http2_server *server = user;
+    void *stream;
+    if (server->has_flooded)
+        return 0;
+    switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+        take_headers(server, frame);
+        break;
+    case NGHTTP2_DATA:
+        if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
+            if ((stream = stream_of(server, frame->hd.stream_id)))
+                server->handler->ended(server->owner, stream, NULL);
+        } else if (frame->hd.length == frame->data.padlen) {
+            spend(server, HTTP2_FLOOD_EMPTY);
+        }
+        break;
+    case NGHTTP2_PING:
+        if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
+            spend(server, HTTP2_FLOOD_PINGS);
+        else
+            server->handler->pong(server->owner);
+        break;
+    case NGHTTP2_SETTINGS:
+        if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
+            spend(server, HTTP2_FLOOD_SETTINGS);
+        break;
+    case NGHTTP2_PRIORITY:
+        spend(server, HTTP2_FLOOD_PRIORITIES);
+        break;
+    case NGHTTP2_RST_STREAM:
+        spend(server, HTTP2_FLOOD_RESETS);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t len,
+                         void *user)
+{
+    struct http2_server *server = user;
+    void *stream = stream_of(server, id);
+    if (stream && !server->has_flooded)
+        server->handler->data(server->owner, stream, (char *)data, len);
+    else
+        nghttp2_session_consume(session, id, len);
+    return 0;
+}
+
+/* The last frame of an answer whose request has not ended: the rest of it is of no use (RFC 9113 8.1). A
+ * reset that the client's faults have caused counts like one of its own. */
+static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    struct http2_server *server = user;
+    uint8_t type = frame->hd.type;
+    if (type == NGHTTP2_RST_STREAM) {
+        uint32_t code = frame->rst_stream.error_code;
+        if (code != NGHTTP2_NO_ERROR && code != NGHTTP2_INTERNAL_ERROR && code != NGHTTP2_CANCEL)
+            spend(server, HTTP2_FLOOD_RESETS);
+    } else if ((type == NGHTTP2_DATA || type == NGHTTP2_HEADERS) &&
+               frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
+               nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0) {
+        reset(server, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+    }
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
+{
+    struct http2_server *server = user;
+    void *stream = stream_of(server, id);
+    if (stream)
+        server->handler->closed(server->owner, stream, !server->out_at, code);
+    return 0;
+}
+
+/* At the end of the answer; the last DATA frame then leaves the stream open for the trailers. */
+static bool submit_trailers(struct http2_server *server, int32_t id, void *stream)
+{
+    const struct http_message *msg = server->handler->trailers(server->owner, stream);
+    static const size_t room = 64 * 1024;
+    struct http2_fields list;
+    if (!msg)
+        return false;
+    char *names = malloc(room);
+    struct scratch scratch = {names, names + (names ? room : 0)};
+    bool ok = names && http2_fields_of_trailers(&list, msg, &scratch) && list.n > 0 &&
+              nghttp2_submit_trailer(server->session, id, list.nv, list.n) == 0;
+    free(names);
+    return ok;
+}
+
+static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
+                         nghttp2_data_source *source, void *user)
+{
+    struct http2_server *server = user;
+    void *stream = stream_of(server, id);
+    bool is_last = false;
+    if (!stream)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    struct slice ready = server->handler->peek(server->owner, stream, &is_last);
+    if (ready.len == 0 && !is_last)
+        return NGHTTP2_ERR_DEFERRED;
+    size_t n = ready.len < length ? ready.len : length;
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (is_last && n == ready.len) {
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (submit_trailers(server, id, stream))
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    }
+    return (ssize_t)n;
+}
+
+static int send_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header, size_t length,
+                     nghttp2_data_source *source, void *user)
+{
+    struct http2_server *server = user;
+    void *stream = stream_of(server, frame->hd.stream_id);
+    bool is_last;
+    if ((size_t)(server->out_end - server->out_at) < FRAME_HEADER_BYTES + length)
+        return NGHTTP2_ERR_WOULDBLOCK;
+    if (!stream)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    memcpy(server->out_at, header, FRAME_HEADER_BYTES);
+    server->out_at += FRAME_HEADER_BYTES;
+    if (length == 0)
+        return 0;
+    struct slice ready = server->handler->peek(server->owner, stream, &is_last);
+    iso_assert(ready.len >= length);
+    memcpy(server->out_at, ready.ptr, length);
+    server->out_at += length;
+    server->handler->took(server->owner, stream, length);
+    return 0;
+}
+
+static nghttp2_session_callbacks *make_callbacks(void)
+{
+    nghttp2_session_callbacks *c;
+    if (nghttp2_session_callbacks_new(&c) != 0)
+        return NULL;
+    nghttp2_session_callbacks_set_on_begin_headers_callback(c, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(c, on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(c, on_invalid_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(c, on_frame_recv);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, on_data_chunk);
+    nghttp2_session_callbacks_set_on_frame_send_callback(c, on_frame_send);
+    nghttp2_session_callbacks_set_on_stream_close_callback(c, on_stream_close);
+    nghttp2_session_callbacks_set_send_data_callback(c, send_body);
+    return c;
+}
+
+static nghttp2_option *make_options(void)
+{
+    nghttp2_option *o;
+    if (nghttp2_option_new(&o) != 0)
+        return NULL;
+    nghttp2_option_set_no_auto_window_update(o, 1);
+    nghttp2_option_set_no_closed_streams(o, 1);
+    nghttp2_option_set_max_send_header_block_length(o, ANSWER_HEAD_BYTES);
+    nghttp2_option_set_stream_reset_rate_limit(o, NO_LIMIT, NO_LIMIT); /* ours says why */
+    return o;
+}
+
+static bool open_session(struct http2_server *server, uint32_t max_streams)
+{
+    nghttp2_session_callbacks *callbacks = make_callbacks();
+    nghttp2_option *options = make_options();
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, max_streams},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, server->limits->head_bytes},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
+    };
+    bool ok =
+        callbacks && options &&
+        nghttp2_session_server_new2(&server->session, callbacks, server, options) == 0 &&
+        nghttp2_submit_settings(server->session, NGHTTP2_FLAG_NONE, settings, iso_countof(settings)) == 0 &&
+        nghttp2_session_set_local_window_size(server->session, NGHTTP2_FLAG_NONE, 0,
+                                              HTTP2_CONNECTION_WINDOW) == 0;
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_option_del(options);
+    return ok;
+}
+
+struct http2_server *http2_server_new(const struct http2_server_options *options)
+{
+    struct http2_server *server = malloc(sizeof(*server));
+    if (!server)
+        return NULL;
+    *server = (struct http2_server){.handler = options->handler,
+                                    .owner = options->owner,
+                                    .limits = options->limits,
+                                    .bufs = options->bufs,
+                                    .msg = options->msg,
+                                    .trailers = options->trailers,
+                                    .now_ns = options->now_ns};
+    for (int i = 0; i < HTTP2_FLOODS; i++)
+        http2_budget_init(&server->budgets[i], (enum http2_flood)i, options->now_ns);
+    if (!open_session(server, options->max_streams))
+        http2_server_free(&server);
+    return server;
+}
+
+void http2_server_free(struct http2_server **server)
+{
+    struct http2_server *s = *server;
+    if (!s)
+        return;
+    *server = NULL;
+    nghttp2_session_del(s->session);
+    http2_head_fini(&s->head, s->bufs);
+    free(s);
+}
+
+bool http2_server_receive(struct http2_server *server, char *data, size_t len, uint64_t now_ns)
+{
+    server->now_ns = now_ns;
+    ssize_t n = nghttp2_session_mem_recv(server->session, (const uint8_t *)data, len);
+    if (n == NGHTTP2_ERR_FLOODED)
+        flood(server, HTTP2_FLOOD_PINGS);
+    else if (n == NGHTTP2_ERR_TOO_MANY_SETTINGS)
+        flood(server, HTTP2_FLOOD_SETTINGS);
+    else if (n == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS)
+        flood(server, HTTP2_FLOOD_CONTINUATIONS);
+    else if (n < 0)
+        nghttp2_session_terminate_session(server->session, NGHTTP2_PROTOCOL_ERROR);
+    return n >= 0;
+}
+
+size_t http2_server_send(struct http2_server *server, char *out, size_t cap)
+{
+    iso_assert(cap >= HTTP2_OUT_BYTES);
+    server->out_at = out;
+    server->out_end = out + cap;
+    while (server->out_end - server->out_at >= HTTP2_OUT_BYTES) {
+        const uint8_t *data;
+        ssize_t n = nghttp2_session_mem_send(server->session, &data);
+        if (n <= 0)
+            break;
+        iso_assert(n <= server->out_end - server->out_at);
+        memcpy(server->out_at, data, (size_t)n);
+        server->out_at += n;
+    }
+    size_t written = (size_t)(server->out_at - out);
+    server->out_at = server->out_end = NULL;
+    return written;
+}
+
+bool http2_server_is_over(const struct http2_server *server)
+{
+    return !nghttp2_session_want_read(server->session) && !nghttp2_session_want_write(server->session);
+}
+
+bool http2_server_is_in_head(const struct http2_server *server)
+{
+    return server->head_id != 0;
+}
+
+bool http2_server_answer(struct http2_server *server, int32_t id, const struct http_message *msg, bool ends,
+                         struct scratch *scratch)
+{
+    struct http2_fields list;
+    const nghttp2_data_provider body = {.read_callback = read_body};
+    if (!http2_fields_of_response(&list, msg, scratch))
+        return false;
+    if (msg->status < 200)
+        return nghttp2_submit_headers(server->session, NGHTTP2_FLAG_NONE, id, NULL, list.nv, list.n, NULL) ==
+               0;
+    return nghttp2_submit_response(server->session, id, list.nv, list.n, ends ? NULL : &body) == 0;
+}
+
+void http2_server_resume(struct http2_server *server, int32_t id)
+{
+    nghttp2_session_resume_data(server->session, id);
+}
+
+void http2_server_reset(struct http2_server *server, int32_t id, enum http2_code code)
+{
+    reset(server, id, code);
+}
+
+void http2_server_consume(struct http2_server *server, int32_t id, size_t n, bool at_once)
+{
+    int32_t window = nghttp2_session_get_stream_effective_local_window_size(server->session, id);
+    if (at_once && window > 0 && window < HTTP2_STREAM_WINDOW_MAX &&
+        nghttp2_session_get_stream_effective_recv_data_length(server->session, id) >= window / 2)
+        nghttp2_session_set_local_window_size(server->session, NGHTTP2_FLAG_NONE, id,
+                                              window < HTTP2_STREAM_WINDOW_MAX / 2 ? window * 2
+                                                                                   : HTTP2_STREAM_WINDOW_MAX);
+    nghttp2_session_consume(server->session, id, n);
+}
+
+void http2_server_give_notice(struct http2_server *server)
+{
+    nghttp2_submit_shutdown_notice(server->session);
+    nghttp2_submit_ping(server->session, NGHTTP2_FLAG_NONE, NULL);
+}
+
+void http2_server_go_away(struct http2_server *server)
+{
+    nghttp2_submit_goaway(server->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(server->session), NGHTTP2_NO_ERROR, NULL,
+                          0);
+}
+
+void http2_server_terminate(struct http2_server *server, enum http2_code code)
+{
+    nghttp2_session_terminate_session(server->session, (uint32_t)code);
+}
