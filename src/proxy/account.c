@@ -72,7 +72,9 @@ static void log_line_for(struct exchange *x, uint64_t duration_us)
         .request_id = x->log_request_id,
         .user_agent = x->log_user_agent,
         .referer = x->log_referer,
-        .protocol = x->client_minor ? "HTTP/1.1" : "HTTP/1.0",
+        .protocol = x->client->downstream->protocol ? x->client->downstream->protocol
+                    : x->client_minor               ? "HTTP/1.1"
+                                                    : "HTTP/1.0",
         .status = x->status,
         .received_bytes = x->received_bytes,
         .sent_bytes = x->sent_bytes,

@@ -13,7 +13,7 @@ static void answer(struct exchange *x, struct h1_answer *how)
 {
     struct client *client = x->client;
     struct worker *worker = x->worker;
-    char *out = worker->scratch;
+    size_t n;
     /* A client that waits for 100 may send its body or not: what follows cannot be told apart. */
     if (!x->keep_alive || (x->expects_continue && !x->request.is_done) || worker->says_close)
         client->close_after = true;
@@ -21,12 +21,9 @@ static void answer(struct exchange *x, struct h1_answer *how)
     how->client_minor = x->client_minor;
     how->close = client->close_after;
     how->date = worker_date(worker);
-    size_t n = h1_write_answer(out, WORKER_SCRATCH_BYTES, how);
-    iso_assert(n > 0); /* the configuration bounds what an answer can hold */
     x->status = (uint16_t)how->status;
     x->answer_begun = true;
-    client->conn.is_last_write = client->close_after;
-    if (client_write(client, &(struct iovec){out, n}, 1) == CONN_FAILED) {
+    if (client->downstream->answer(client, how, &n) == CONN_FAILED) {
         exchange_abort(x, END_CLIENT_ABORT);
         return;
     }
@@ -45,27 +42,28 @@ void exchange_answer_bare(struct client *client, unsigned status, const char *wo
                             .client_minor = client_minor,
                             .close = client->close_after,
                             .date = worker_date(worker)};
-    size_t n = h1_write_answer(worker->scratch, WORKER_SCRATCH_BYTES, &how);
+    size_t n;
+    enum conn_result written = client->downstream->answer(client, &how, &n);
     struct listener_counters *counters = client->listener->counters;
     counter_add(status >= 500 ? &counters->requests_5xx : &counters->requests_4xx, 1);
     const struct snapshot_log *log = client->listener->current->snapshot->log;
     if (log) {
-        struct accesslog_entry entry = {.wall_ns = worker->loop.wall_ns,
-                                        .client = client->peer,
-                                        .peer = client->peer,
-                                        .peer_port = client->peer_port,
-                                        .listener = client->listener->current->config->name,
-                                        .protocol = "HTTP/1.1",
-                                        .status = (uint16_t)status,
-                                        .sent_bytes = n,
-                                        .reason = word};
+        struct accesslog_entry entry = {
+            .wall_ns = worker->loop.wall_ns,
+            .client = client->peer,
+            .peer = client->peer,
+            .peer_port = client->peer_port,
+            .listener = client->listener->current->config->name,
+            .protocol = client->downstream->protocol ? client->downstream->protocol : "HTTP/1.1",
+            .status = (uint16_t)status,
+            .sent_bytes = n,
+            .reason = word};
         exchange_write_log(worker, log, &entry);
     }
-    client->conn.is_last_write = client->close_after;
-    if (client_write(client, &(struct iovec){worker->scratch, n}, 1) == CONN_FAILED)
-        client_close(client);
+    if (written == CONN_FAILED)
+        client->downstream->cut(client, END_CLIENT_ABORT);
     else
-        client_next(client);
+        client->downstream->next(client);
 }
 
 static void fail_with(struct exchange *x, enum exchange_end end, unsigned status, const char *word,

@@ -505,8 +505,10 @@ void client_open(struct worker_listener *listener, int fd, const struct net_addr
         accept_client_gone(listener);
         return;
     }
-    *client =
-        (struct client){.listener = listener, .peer = net_addr_to_ip(peer), .peer_port = net_addr_port(peer)};
+    *client = (struct client){.downstream = &downstream_h1,
+                              .listener = listener,
+                              .peer = net_addr_to_ip(peer),
+                              .peer_port = net_addr_port(peer)};
     conn_init(&client->conn, fd, on_ready, on_due);
     loop_later_init(&client->resume, resume);
     list_push_back(&listener->clients, &client->node);

@@ -7,6 +7,7 @@
 #define ISOBAR_PROXY_CLIENT_H
 
 #include "net/conn.h"
+#include "proxy/downstream.h"
 #include "proxy/worker.h"
 
 struct exchange;
@@ -23,11 +24,12 @@ enum client_state {
 
 struct client {
     struct conn conn;
-    struct worker_listener *listener; /* lives as long as its clients */
-    struct exchange *exchange;        /* owns; NULL between requests */
-    struct buf *in;                   /* owns: the beginning of a head, or bytes behind the current request */
-    struct loop_later resume;         /* go on with the next request */
-    struct list node;                 /* in listener->clients */
+    const struct downstream *downstream; /* how answers get to it */
+    struct worker_listener *listener;    /* lives as long as its clients */
+    struct exchange *exchange;           /* owns; NULL between requests */
+    struct buf *in;           /* owns: the beginning of a head, or bytes behind the current request */
+    struct loop_later resume; /* go on with the next request */
+    struct list node;         /* in listener->clients */
     struct ip_addr peer;
     uint16_t peer_port;
     uint8_t state;       /* enum client_state */

@@ -126,7 +126,7 @@ void exchange_answered(struct exchange *x)
     if (x->request.is_done) {
         struct client *client = x->client;
         exchange_release(x);
-        client_next(client);
+        client->downstream->next(client);
         return;
     }
     x->client->unread_request = true;
@@ -153,10 +153,7 @@ void exchange_abort(struct exchange *x, enum exchange_end end)
     forward_leave_pending(x);
     exchange_drop_upstream(x, false);
     exchange_release(x);
-    if (end == END_CLIENT_READS_SLOWLY)
-        client_drop(client);
-    else
-        client_close(client);
+    client->downstream->cut(client, end);
 }
 
 void exchange_stop_discarding(struct exchange *x)
@@ -165,7 +162,7 @@ void exchange_stop_discarding(struct exchange *x)
     iso_assert(x->answer_done);
     client->close_after = client->unread_request = true;
     exchange_release(x);
-    client_next(client);
+    client->downstream->next(client);
 }
 
 void exchange_release(struct exchange *x)
@@ -199,7 +196,7 @@ static struct slice host_of(const struct config_target_group *group)
 static bool add_client_certificate(struct exchange *x, struct http_message *msg)
 {
     struct slice subject, sha256;
-    if (!tls_peer_subject(&x->client->conn, &subject, &sha256))
+    if (!tls_peer_subject(x->client->downstream->transport(x->client), &subject, &sha256))
         return true;
     http_message_drop(msg, HTTP_FIELD_X_CLIENT_CERT_SUBJECT);
     http_message_drop(msg, HTTP_FIELD_X_CLIENT_CERT_SHA256);
@@ -257,7 +254,8 @@ static bool is_misdirected(const struct client *client, const struct http_messag
 {
     struct slice host;
     uint16_t port;
-    return http_host_parse(msg->authority, &host, &port) && tls_host_is_misdirected(&client->conn, host);
+    return http_host_parse(msg->authority, &host, &port) &&
+           tls_host_is_misdirected(client->downstream->transport(client), host);
 }
 
 size_t exchange_begin(struct client *client, struct http_message *msg, size_t head_bytes, char *data,

@@ -99,7 +99,7 @@ static void end_discarding(struct exchange *x)
     struct client *client = x->client;
     exchange_release(x);
     loop_timer_clear(&client->conn.timer);
-    client_next(client);
+    client->downstream->next(client);
 }
 
 size_t request_feed(struct exchange *x, char *data, size_t len)

@@ -59,7 +59,7 @@ static bool feed_body(struct exchange *x, const struct iovec *head, char *data, 
     }
     if (used < len)
         x->upstream_reusable = false; /* bytes that nobody asked for (case C-011) */
-    if (head)
+    if (head && head->iov_len)
         iov[n++] = *head;
     for (int i = 0; i < pieces.n; i++)
         iov[n++] = pieces.iov[i];
@@ -70,6 +70,8 @@ static bool feed_body(struct exchange *x, const struct iovec *head, char *data, 
         return false;
     }
     if (x->response.is_done) {
+        if (pieces.trailers)
+            x->client->downstream->trailers(x, pieces.trailers);
         exchange_answered(x);
         return false;
     }
@@ -81,13 +83,15 @@ static void decide_delivery(struct exchange *x, struct http_message *msg)
 {
     struct client *client = x->client;
     bool is_open_ended = msg->framing == HTTP_BODY_CHUNKED || msg->framing == HTTP_BODY_UNTIL_CLOSE;
-    bool emit_chunked = is_open_ended && x->client_minor >= 1;
+    bool has_frames = client->downstream->has_frames;
+    bool emit_chunked = is_open_ended && !has_frames && x->client_minor >= 1;
     x->upstream_reusable = msg->keep_alive && msg->framing != HTTP_BODY_UNTIL_CLOSE;
-    transfer_init(&x->response, msg, emit_chunked, x->te_trailers);
+    transfer_init(&x->response, msg, emit_chunked, x->te_trailers || has_frames);
     if (is_open_ended)
         msg->framing = emit_chunked ? HTTP_BODY_CHUNKED : HTTP_BODY_UNTIL_CLOSE;
-    if (!x->keep_alive || x->worker->says_close || client->listener->holds ||
-        msg->framing == HTTP_BODY_UNTIL_CLOSE || (x->expects_continue && !x->request.is_done))
+    if (!has_frames &&
+        (!x->keep_alive || x->worker->says_close || client->listener->holds ||
+         msg->framing == HTTP_BODY_UNTIL_CLOSE || (x->expects_continue && !x->request.is_done)))
         client->close_after = true;
 }
 
@@ -102,10 +106,7 @@ static bool write_head(struct exchange *x, struct http_message *msg, struct iove
     if (!http_message_find(msg, HTTP_FIELD_DATE) &&
         !http_message_add(msg, SLICE("Date"), worker_date(worker)))
         return false;
-    size_t n = h1_write_response(worker->scratch, WORKER_HEAD_BYTES * 2, msg, x->client_minor,
-                                 x->client->close_after);
-    *head = (struct iovec){worker->scratch, n};
-    return n > 0;
+    return x->client->downstream->head(x, msg, &values, head);
 }
 
 static void count_answer(struct exchange *x, unsigned status)
@@ -130,7 +131,7 @@ static void upgrade(struct exchange *x, struct http_message *msg, char *data, si
     x->status = msg->status;
     if (!write_head(x, msg, &head))
         exchange_fail(x, END_RESPONSE_HEAD_TOO_LARGE);
-    else if (client_write(x->client, &head, 1) == CONN_FAILED)
+    else if (head.iov_len && client_write(x->client, &head, 1) == CONN_FAILED)
         exchange_abort(x, END_CLIENT_ABORT);
     else
         tunnel_start(x, slice_of(data, len));
@@ -162,6 +163,8 @@ bool response_head(struct exchange *x, struct http_message *msg, char *data, siz
 
 bool response_interim(struct exchange *x, struct http_message *msg)
 {
+    struct worker *worker = x->worker;
+    struct scratch values = {worker->scratch + WORKER_HEAD_BYTES * 2, worker->scratch + WORKER_SCRATCH_BYTES};
     struct iovec head;
     if (++x->n_interim > EXCHANGE_INTERIM_MAX) {
         exchange_fail(x, END_BAD_RESPONSE);
@@ -169,12 +172,9 @@ bool response_interim(struct exchange *x, struct http_message *msg)
     }
     if (msg->status == 100)
         x->expects_continue = false;
-    if (x->client_minor == 0)
-        return true;
     msg->framing = HTTP_BODY_NONE;
-    size_t n = h1_write_response(x->worker->scratch, WORKER_HEAD_BYTES * 2, msg, 1, false);
-    head = (struct iovec){x->worker->scratch, n};
-    if (n > 0 && client_write(x->client, &head, 1) == CONN_FAILED) {
+    if (x->client->downstream->head(x, msg, &values, &head) && head.iov_len &&
+        client_write(x->client, &head, 1) == CONN_FAILED) {
         exchange_abort(x, END_CLIENT_ABORT);
         return false;
     }
