@@ -173,6 +173,7 @@ static uint32_t add_specs(const struct snapshot *snapshot, const struct snapshot
                                               .addr = backend->addr,
                                               .check = &group->config->health_check,
                                               .tls = group->tls,
+                                              .proxy_protocol = group->config->proxy_protocol,
                                               .status = &backend->health,
                                               .enabled = target->enabled,
                                               .outlier = &group->config->outlier,

@@ -50,6 +50,16 @@ struct config_timeouts_listener {
     uint32_t tunnel_ms;    /* upgraded connection without bytes in either direction */
 };
 
+enum config_proxy_others { CONFIG_OTHERS_REFUSED, CONFIG_OTHERS_PLAIN };
+
+/* Who may say in a PROXY header whom a connection is from. */
+struct config_proxy_protocol {
+    bool set;
+    struct ip_prefix *from;
+    uint32_t n_from;
+    enum config_proxy_others others; /* connections from elsewhere */
+};
+
 struct config_limits_listener {
     uint32_t header_bytes;
     uint32_t headers;
@@ -154,6 +164,7 @@ struct config_listener {
     struct slice name; /* "LB/PORT" unless given; unique; label of the metrics */
     struct config_endpoint endpoint;
     enum config_protocol protocol;
+    struct config_proxy_protocol proxy_protocol;
     struct config_timeouts_listener timeouts;
     struct config_limits_listener limits;
     struct config_rule *rules; /* in the file's order; route.c sorts by precedence */
@@ -244,9 +255,13 @@ struct config_target {
     uint32_t n_tags;
 };
 
+/* Of the header that targets are told the client in; 0: none. */
+enum config_proxy_version { CONFIG_PROXY_NONE, CONFIG_PROXY_V1, CONFIG_PROXY_V2 };
+
 struct config_target_group {
     struct slice name;
     enum config_protocol protocol;
+    enum config_proxy_version proxy_protocol;
     enum balance_method_id algorithm;
     enum config_hash_kind hash_kind;
     struct slice hash_name;

@@ -8,6 +8,12 @@ static const struct schema_choice algorithms[] = {
 #undef METHOD
     {NULL}};
 
+static const struct schema_choice proxy_versions[] = {
+    {"none", CONFIG_PROXY_NONE, "none"},
+    {"v1", CONFIG_PROXY_V1, "a line of text"},
+    {"v2", CONFIG_PROXY_V2, "binary, with what is known of TLS"},
+    {NULL}};
+
 static const struct schema_choice health_types[] = {
     {"none", CONFIG_HEALTH_NONE, "no checks: every target counts as healthy"},
     {"tcp", CONFIG_HEALTH_TCP, "a connection is accepted"},
@@ -204,6 +210,9 @@ static const struct schema_section target_section = {
 static const struct schema_key target_group_keys[] = {
     REQUIRED_TEXT("name", name, check_name, EXPECT_NAME, "label in metrics and logs, unique"),
     CHOICE("protocol", protocol, schema_protocols, "HTTP", "what targets speak"),
+    CHOICE("proxy_protocol", proxy_protocol, proxy_versions, "none",
+           "the header in which targets are told the client of each connection, before its first byte and "
+           "before TLS"),
     SECTION("tls", tls, schema_group_tls, "how targets are verified (HTTPS)"),
     CHOICE("algorithm", algorithm, algorithms, "p2c_least_request", "how a target is chosen"),
     {KEY("hash_key", type_hash_key, "what is hashed by consistent_hash and maglev"), .expected = EXPECT_TOKEN,

@@ -138,12 +138,29 @@ static const struct schema_key listener_timeouts_keys[] = {
     NUMBER("body_ms", body_ms, 1, DAY_MS, "15000", "without any byte of a request body (408)"),
     NUMBER("idle_ms", idle_ms, 1, DAY_MS, "60000", "between two requests of a connection"),
     NUMBER("handshake_ms", handshake_ms, 1, HOUR_MS, "10000",
-           "for the whole TLS handshake, from the connection's start"),
+           "for the whole TLS handshake and for a PROXY header, each from its start"),
     NUMBER("tunnel_ms", tunnel_ms, 1, 7 * DAY_MS, "3600000",
            "of an upgraded connection without a byte in either direction"),
     END};
 static const struct schema_section listener_timeouts = {
     .keys = listener_timeouts_keys, .item = "a listener's timeouts", .doc = "How long clients may take."};
+#undef HOLDER
+
+#define HOLDER struct config_proxy_protocol
+static const struct schema_choice proxy_others[] = {
+    {"refuse", CONFIG_OTHERS_REFUSED, "they are closed at once"},
+    {"plain", CONFIG_OTHERS_PLAIN, "they are served without a header; one that they send is data"},
+    {NULL}};
+static const struct schema_key proxy_protocol_keys[] = {
+    PREFIXES(
+        "from", from, n_from,
+        "addresses of the proxies that are believed; every connection from them must begin with a header"),
+    CHOICE("others", others, proxy_others, "refuse", "what becomes of connections from other addresses"),
+    END};
+static const struct schema_section proxy_protocol_section = {
+    .keys = proxy_protocol_keys,
+    .item = "a listener's proxy_protocol",
+    .doc = "PROXY protocol, versions 1 and 2: whom a connection is from, told by a proxy in front."};
 #undef HOLDER
 
 #define HOLDER struct config_limits_listener
@@ -168,6 +185,8 @@ static const struct schema_key listener_keys[] = {
     NUMBER("port", endpoint.port, 1, 65535, NULL, "port on the load balancer's vip"),
     TEXT("unix", endpoint.unix_path, check_unix_path, EXPECT_UNIX, NULL, "a unix socket in place of a port"),
     CHOICE("protocol", protocol, schema_protocols, "HTTP", "what clients speak"),
+    OPTIONAL("proxy_protocol", proxy_protocol, proxy_protocol.set, proxy_protocol_section,
+             "clients are told by a proxy in front (PROXY protocol)"),
     TEXTS("certificates", certificate_names, n_certificates, check_name, EXPECT_NAME,
           "names of certificates (HTTPS); a client gets the one for the name it asks for, else the first"),
     SECTION("tls", tls, schema_listener_tls, "versions, protocols and tickets (HTTPS)"),

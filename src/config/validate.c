@@ -92,6 +92,20 @@ void validate_group_protocol(struct validator *v, enum config_protocol listener,
                        listener == CONFIG_TCP ? "TCP" : "HTTP or HTTPS");
 }
 
+static void check_proxy_protocol(struct validator *v, const struct config_listener *listener,
+                                 const struct doc_node *node)
+{
+    const struct config_proxy_protocol *proxy = &listener->proxy_protocol;
+    if (!proxy->set || !node || node->kind != DOC_MAP)
+        return;
+    if (!validate_has(node, "from") && !listener->endpoint.unix_path.ptr)
+        validate_fault(v, node, "has no \"from\", expected the addresses of the proxies that are believed");
+    for (uint32_t i = 0; i < proxy->n_from; i++)
+        if (proxy->from[i].bits == 0)
+            validate_warning(v, doc_get(node, "from"),
+                             "believes everyone, so anyone can claim any address in a PROXY header");
+}
+
 static void check_listener_actions(struct validator *v, struct config_listener *listener,
                                    const struct doc_node *node)
 {
@@ -141,6 +155,7 @@ static void validate_listener(struct validator *v, const struct config_load_bala
                        "uri_bytes is %u and header_bytes %u, expected the head to have room for the URI",
                        listener->limits.uri_bytes, listener->limits.header_bytes);
     }
+    check_proxy_protocol(v, listener, doc_get(node, "proxy_protocol"));
     check_listener_actions(v, listener, node);
     validate_listener_tls(v, listener, node);
     validate_rules(v, listener, node);

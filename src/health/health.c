@@ -208,7 +208,7 @@ static struct watch *watch_new(struct health *health, struct watch_group *group,
     iso_assert(watch != NULL);
     *watch = (struct watch){.group = group,
                             .name = copy(spec->name),
-                            .plan = probe_plan_new(&spec->addr, spec->check, spec->tls),
+                            .plan = probe_plan_new(&spec->addr, spec->check, spec->tls, spec->proxy_protocol),
                             .status = spec->status,
                             .is_enabled = true,
                             .is_settled = true,
@@ -257,7 +257,7 @@ static void enter(struct watch *watch, const struct health_spec *spec)
 /* The same target with new settings, or none: its state is kept, results so far do not count. */
 static void change_plan(struct watch *watch, const struct health_spec *spec)
 {
-    struct probe_plan *plan = probe_plan_new(&spec->addr, spec->check, spec->tls);
+    struct probe_plan *plan = probe_plan_new(&spec->addr, spec->check, spec->tls, spec->proxy_protocol);
     if (probe_plan_eq(plan, watch->plan)) {
         probe_plan_free(plan);
         return;

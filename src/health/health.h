@@ -23,7 +23,8 @@ struct health_spec {
     struct slice group, name; /* together they identify a target */
     struct net_addr addr;
     const struct config_health_check *check;
-    struct tls_client *tls;       /* how checks speak TLS, counted by who keeps it; NULL: plain */
+    struct tls_client *tls;                   /* how checks speak TLS, counted by who keeps it; NULL: plain */
+    enum config_proxy_version proxy_protocol; /* checks begin with a header that speaks for nobody */
     struct health_status *status; /* shared; the health thread writes it until it is applied away */
     bool enabled;                 /* false: DRAINING, and not probed */
 

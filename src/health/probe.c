@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "net/proxyproto.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static void set_port(struct net_addr *addr, uint16_t port)
 }
 
 struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct config_health_check *check,
-                                  struct tls_client *tls)
+                                  struct tls_client *tls, enum config_proxy_version proxy_protocol)
 {
     struct probe_plan *plan = calloc(1, sizeof(*plan));
     iso_assert(plan != NULL);
@@ -81,6 +82,7 @@ struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct conf
     if (check->port)
         set_port(&plan->addr, check->port);
     plan->tls = tls ? tls_client_ref(tls) : NULL;
+    plan->proxy_protocol = proxy_protocol;
     plan->is_head = slice_eq(check->method, SLICE("HEAD"));
     if (is_http(plan))
         plan->request = make_request(addr, check);
@@ -112,7 +114,7 @@ bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b)
            x->deep_ejects == y->deep_ejects && x->interval_ms == y->interval_ms &&
            x->down_interval_ms == y->down_interval_ms && x->timeout_ms == y->timeout_ms &&
            x->healthy_threshold == y->healthy_threshold && x->unhealthy_threshold == y->unhealthy_threshold &&
-           tls_client_id(a->tls) == tls_client_id(b->tls);
+           tls_client_id(a->tls) == tls_client_id(b->tls) && a->proxy_protocol == b->proxy_protocol;
 }
 
 static void end(struct loop *loop, struct probe *probe)
@@ -195,8 +197,20 @@ static void secure(struct loop *loop, struct probe *probe)
     }
 }
 
+/* A header that says that the check is our own (v2 LOCAL) or for nobody known (v1). Source: C-090. */
+static bool send_header(struct probe *probe)
+{
+    struct proxyproto header = {.version = probe->plan->proxy_protocol == CONFIG_PROXY_V1 ? 1 : 2,
+                                .is_local = true};
+    char out[PROXYPROTO_V1_BYTES];
+    size_t len = proxyproto_write(&header, out, sizeof(out));
+    return send(probe->conn.io.fd, out, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
 static void on_connected(struct loop *loop, struct probe *probe)
 {
+    if (probe->plan->proxy_protocol != CONFIG_PROXY_NONE && !send_header(probe))
+        return finish(loop, probe, HEALTH_REASON_CLOSED);
     if (probe->plan->tls)
         return secure(loop, probe);
     probe->conn.is_connecting = false;

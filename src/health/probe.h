@@ -20,12 +20,13 @@ struct probe_plan {
     struct config_health_check check; /* slices and ranges owned by the plan */
     struct slice request;             /* the whole HTTP request; empty: TCP only */
     bool is_head;
-    struct tls_client *tls; /* shared (counted); NULL: plain */
+    struct tls_client *tls;                   /* shared (counted); NULL: plain */
+    enum config_proxy_version proxy_protocol; /* of the header that goes first */
 };
 
 /* `addr` is the target's; the check's own port replaces its port. Aborts when memory ends. */
 struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct config_health_check *check,
-                                  struct tls_client *tls);
+                                  struct tls_client *tls, enum config_proxy_version proxy_protocol);
 void probe_plan_free(struct probe_plan *plan);
 /* Do both check the same in the same way, thresholds and intervals included? */
 bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b);

@@ -3,6 +3,7 @@
  * (SO_REUSEPORT), registered level-triggered, so that a burst larger than one turn takes is not forgotten. A
  * listener that left the configuration is emptied and closed; its open connections finish their request under
  * the snapshot that had it. */
+#include "proxy/arrival.h"
 #include "proxy/client.h"
 #include "proxy/exchange.h"
 #include "proxy/relay.h"
@@ -17,6 +18,14 @@
 
 enum { ACCEPTS_PER_TURN = 64, ACCEPT_RETRY_MS = 100 };
 
+void accept_hand_over(struct worker_listener *listener, int fd, struct arrival_facts *facts)
+{
+    if (listener->current->config->protocol == CONFIG_TCP)
+        relay_open(listener, fd, facts);
+    else
+        client_open(listener, fd, facts);
+}
+
 static void accept_one(struct worker_listener *listener, int fd, const struct net_addr *peer)
 {
     uint32_t limit = listener->current->config->limits.connections;
@@ -30,10 +39,11 @@ static void accept_one(struct worker_listener *listener, int fd, const struct ne
     counter_add(&listener->counters->connections, 1);
     gauge_add(&listener->counters->active_connections, 1);
     listener->worker->n_clients++;
-    if (listener->current->config->protocol == CONFIG_TCP)
-        relay_open(listener, fd, peer);
+    struct arrival_facts facts = {.peer = peer};
+    if (iso_unlikely(arrival_is_wanted(listener->current->config)))
+        arrival_open(listener, fd, peer);
     else
-        client_open(listener, fd, peer);
+        accept_hand_over(listener, fd, &facts);
 }
 
 /* Returns false when the queue is empty or accepting is not possible now. */
@@ -109,6 +119,7 @@ static void serve(struct worker *worker, const struct snap_listener *snap)
         listener->burst = 1;
         list_init(&listener->clients);
         list_init(&listener->relays);
+        list_init(&listener->arrivals);
         list_push_back(&worker->listeners, &listener->node);
         arm(listener);
     }
@@ -134,6 +145,7 @@ static void close_socket(struct worker_listener *listener)
 /* Idle connections end, busy ones after their answer. */
 static void end_clients(struct worker_listener *listener)
 {
+    arrival_cut_all(listener);
     list_for_each_safe (node, next, &listener->clients) {
         struct client *client = container_of(node, struct client, node);
         if (client_is_idle(client))
@@ -153,7 +165,8 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
 
 static bool is_empty(const struct worker_listener *listener)
 {
-    return list_is_empty(&listener->clients) && list_is_empty(&listener->relays);
+    return list_is_empty(&listener->clients) && list_is_empty(&listener->relays) &&
+           list_is_empty(&listener->arrivals);
 }
 
 static void release_when_empty(struct worker_listener *listener)

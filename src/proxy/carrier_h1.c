@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An attempt over an HTTP/1 connection of its own, lent from the pool or opened: its events, the request into
  * HTTP/1 framing, the answer out of it. The target is read only as fast as the client takes what it sends. */
+#include "proxy/announce.h"
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 
 enum {
@@ -92,12 +94,18 @@ static enum pool_open_result h1_open(struct exchange *x, struct backend *backend
 {
     struct pool *pool = &x->worker->pool;
     struct tls_client *tls = x->group->tls;
-    struct upstream *upstream = x->wants_fresh ? NULL : pool_take(pool, backend, tls, must_be_fresh);
+    struct upstream *upstream = x->wants_fresh ? NULL : announce_take(x, backend, must_be_fresh);
     if (!upstream) {
         enum pool_open_result opened =
             pool_open(pool, backend, tls, x->group->config->limits.connections, &upstream);
         if (opened != POOL_OPEN_STARTED)
             return opened;
+        if (!announce_client(x, upstream)) {
+            int err = errno;
+            pool_close(pool, &upstream);
+            errno = err;
+            return POOL_OPEN_FAILED;
+        }
     }
     upstream->owner = x;
     upstream->conn.io.on_ready = on_ready;
@@ -247,7 +255,7 @@ static void h1_end(struct exchange *x, bool reuse)
     if (reuse && x->snapshot != worker->snapshot)
         reuse = snapshot_serves_backend(worker->snapshot, upstream->backend);
     if (reuse && !worker->is_stopping)
-        pool_give(&worker->pool, &x->upstream, group->config->timeouts.idle_ms);
+        announce_give(x);
     else
         pool_close(&worker->pool, &x->upstream);
 }

@@ -2,6 +2,7 @@
 #include "proxy/client.h"
 
 #include "core/clock.h"
+#include "proxy/arrival.h"
 #include "proxy/exchange.h"
 
 #include <errno.h>
@@ -48,6 +49,9 @@ void client_close(struct client *client)
     client->state = CLIENT_CLOSED;
     conn_close(&client->conn, &worker->loop, &worker->bufs);
     buf_give(&worker->bufs, &client->in);
+    buf_give(&worker->bufs, &client->proxied);
+    if (client->own_upstream)
+        pool_close(&worker->pool, &client->own_upstream);
     loop_cancel_later(&client->resume);
     list_remove(&client->node);
     client->deferred.release = release;
@@ -496,19 +500,21 @@ static bool open_tls(struct client *client)
     return true;
 }
 
-void client_open(struct worker_listener *listener, int fd, const struct net_addr *peer)
+void client_open(struct worker_listener *listener, int fd, struct arrival_facts *facts)
 {
     struct worker *worker = listener->worker;
     struct client *client = slab_try_take(&worker->clients);
     if (!client) {
         loop_close(&worker->loop, &(struct loop_io){.fd = fd});
+        buf_give(&worker->bufs, &facts->proxied);
         accept_client_gone(listener);
         return;
     }
     *client = (struct client){.downstream = &downstream_h1,
                               .listener = listener,
-                              .peer = net_addr_to_ip(peer),
-                              .peer_port = net_addr_port(peer)};
+                              .proxied = facts->proxied,
+                              .peer = net_addr_to_ip(facts->peer),
+                              .peer_port = net_addr_port(facts->peer)};
     conn_init(&client->conn, fd, on_ready, on_due);
     loop_later_init(&client->resume, resume);
     list_push_back(&listener->clients, &client->node);

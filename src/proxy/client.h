@@ -10,6 +10,7 @@
 #include "proxy/downstream.h"
 #include "proxy/worker.h"
 
+struct arrival_facts;
 struct exchange;
 
 enum client_state {
@@ -27,9 +28,11 @@ struct client {
     const struct downstream *downstream; /* how answers get to it */
     struct worker_listener *listener;    /* lives as long as its clients */
     struct exchange *exchange;           /* owns; NULL between requests */
-    struct buf *in;           /* owns: the beginning of a head, or bytes behind the current request */
-    struct loop_later resume; /* go on with the next request */
-    struct list node;         /* in listener->clients */
+    struct buf *in;                /* owns: the beginning of a head, or bytes behind the current request */
+    struct buf *proxied;           /* owns: the PROXY header it came with, see announce.h */
+    struct upstream *own_upstream; /* the pool's: idle, and only for this client, see announce.h */
+    struct loop_later resume;      /* go on with the next request */
+    struct list node;              /* in listener->clients */
     struct ip_addr peer;
     uint16_t peer_port;
     uint8_t state;       /* enum client_state */
@@ -45,8 +48,8 @@ struct client {
     uint64_t stalled_left; /* bytes that were still to go at that check */
 };
 
-/* Takes the accepted descriptor over and reads at once. Threads: the worker. */
-void client_open(struct worker_listener *listener, int fd, const struct net_addr *peer);
+/* Takes the accepted descriptor (and facts->proxied) over and reads at once. Threads: the worker. */
+void client_open(struct worker_listener *listener, int fd, struct arrival_facts *facts);
 /* Ends the connection at once, whatever it does. */
 void client_close(struct client *client);
 /* The same for a client that does not take what was sent: the kernel does not keep it for delivery. */

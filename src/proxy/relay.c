@@ -2,6 +2,8 @@
 #include "proxy/relay.h"
 
 #include "core/clock.h"
+#include "proxy/announce.h"
+#include "proxy/arrival.h"
 #include "proxy/exchange.h"
 #include "proxy/lane.h"
 
@@ -15,6 +17,7 @@ struct relay {
     struct snap_group *group;  /* borrows from the snapshot */
     struct backend *backend;   /* counted in flight; NULL between attempts */
     struct upstream *upstream; /* lent; NULL between attempts */
+    struct buf *preface;       /* owns: the PROXY header for the target, until one has accepted; NULL: none */
     struct loop_later resume;
     struct list node; /* in listener->relays */
     struct loop_deferred deferred;
@@ -85,6 +88,7 @@ static void end_relay(struct relay *relay, enum exchange_end end)
     if (relay->snapshot->log)
         log_end(relay, end);
     conn_close(&relay->client, &worker->loop, &worker->bufs);
+    buf_give(&worker->bufs, &relay->preface);
     loop_cancel_later(&relay->resume);
     list_remove(&relay->node);
     worker_unpin(worker, relay->snapshot);
@@ -210,6 +214,7 @@ static void upstream_ready(struct loop *loop, struct loop_io *io, uint32_t event
             break;
         }
         upstream->conn.is_connecting = false;
+        buf_give(&worker_of(relay)->bufs, &relay->preface);
         note(relay, PASSIVE_GOOD);
         loop_timer_clear(&upstream->conn.timer);
     }
@@ -218,6 +223,15 @@ static void upstream_ready(struct loop *loop, struct loop_io *io, uint32_t event
         return;
     }
     pump(relay);
+}
+
+/* Gives a new connection its PROXY header, where there is one. False: errno says why. */
+static bool introduce(struct relay *relay)
+{
+    const struct buf *preface = relay->preface;
+    errno = ENOMEM;
+    return !preface ||
+           pool_preface(relay->upstream, slice_of(preface->data + preface->start, buf_len(preface)));
 }
 
 /* The next attempt; `last` is how the one before ended. Nothing of the client's bytes was read before a
@@ -249,6 +263,11 @@ static void connect_next(struct relay *relay, enum exchange_end last)
         case POOL_OPEN_STARTED:
             break;
         }
+        if (!introduce(relay)) {
+            last = exchange_end_of_connect(errno);
+            pool_close(&worker->pool, &relay->upstream);
+            continue;
+        }
         atomic_fetch_add_explicit(&backend->in_flight, 1, memory_order_relaxed);
         relay->backend = backend;
         relay->upstream->owner = relay;
@@ -269,12 +288,28 @@ void relay_init(struct worker *worker)
     slab_init(&worker->relays, sizeof(struct relay));
 }
 
-void relay_open(struct worker_listener *listener, int fd, const struct net_addr *peer)
+/* The header that the group's targets want. False: no memory. */
+static bool prepare_preface(struct relay *relay, const struct arrival_facts *facts)
+{
+    enum config_proxy_version version = relay->group->config->proxy_protocol;
+    if (version == CONFIG_PROXY_NONE)
+        return true;
+    char header[PROXYPROTO_WRITE_BYTES];
+    const struct announce_facts known = {.peer = &relay->peer,
+                                         .peer_port = relay->peer_port,
+                                         .fd = relay->client.io.fd,
+                                         .proxied = facts->proxied};
+    size_t len = announce_write(version, &known, header);
+    return buf_append(&worker_of(relay)->bufs, &relay->preface, slice_of(header, len));
+}
+
+void relay_open(struct worker_listener *listener, int fd, struct arrival_facts *facts)
 {
     struct worker *worker = listener->worker;
     struct relay *relay = slab_try_take(&worker->relays);
     if (!relay) {
         loop_close(&worker->loop, &(struct loop_io){.fd = fd});
+        buf_give(&worker->bufs, &facts->proxied);
         accept_client_gone(listener);
         return;
     }
@@ -285,14 +320,16 @@ void relay_open(struct worker_listener *listener, int fd, const struct net_addr 
                             .begun_ns = worker->loop.now_ns,
                             .begun_wall_ns = worker->loop.wall_ns,
                             .active_ns = worker->loop.now_ns,
-                            .peer = net_addr_to_ip(peer),
-                            .peer_port = net_addr_port(peer)};
+                            .peer = net_addr_to_ip(facts->peer),
+                            .peer_port = net_addr_port(facts->peer)};
     conn_init(&relay->client, fd, client_ready, client_due);
     loop_later_init(&relay->resume, on_resume);
     list_push_back(&listener->relays, &relay->node);
     worker_pin(worker, snapshot);
     relay->hash = select_hash_address(&relay->peer);
-    if (loop_arm(&worker->loop, &relay->client.io)) {
+    bool is_prepared = prepare_preface(relay, facts);
+    buf_give(&worker->bufs, &facts->proxied);
+    if (!is_prepared || loop_arm(&worker->loop, &relay->client.io)) {
         end_relay(relay, END_NO_MEMORY);
         return;
     }

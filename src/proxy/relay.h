@@ -8,10 +8,12 @@
 
 #include "proxy/worker.h"
 
+struct arrival_facts;
+
 /* The worker's memory for relays. */
 void relay_init(struct worker *worker);
-/* Takes the accepted descriptor over. Threads: the worker. */
-void relay_open(struct worker_listener *listener, int fd, const struct net_addr *peer);
+/* Takes the accepted descriptor (and facts->proxied) over. Threads: the worker. */
+void relay_open(struct worker_listener *listener, int fd, struct arrival_facts *facts);
 /* Ends every relay of the listener at once: the worker ends. */
 void relay_cut_all(struct worker_listener *listener);
 /* A snapshot was adopted: relays to targets that it does not serve get a deadline. */

@@ -80,6 +80,13 @@ static iso_err build_group(struct snapshot *snapshot, struct registry *registry,
     return ISO_OK;
 }
 
+/* Does the client send something before it waits for an answer? */
+static bool speaks_first(const struct config_listener *config)
+{
+    const struct config_proxy_protocol *proxy = &config->proxy_protocol;
+    return config->protocol != CONFIG_TCP || (proxy->set && proxy->others == CONFIG_OTHERS_REFUSED);
+}
+
 static iso_err build_listener(struct snapshot *snapshot, struct registry *registry,
                               const struct config_listener *config, struct iso_diag *diag)
 {
@@ -90,12 +97,14 @@ static iso_err build_listener(struct snapshot *snapshot, struct registry *regist
     listener->snapshot = snapshot;
     listener->config = config;
     listener->runtime = registry_listener(registry, config->name, config->endpoint.text, &addr,
-                                          snapshot->version, config->protocol != CONFIG_TCP, &why);
+                                          snapshot->version, speaks_first(config), &why);
     if (!listener->runtime) {
         diag_add(diag, DIAG_ERROR, "", 0, 0, "", "listener %.*s: cannot listen on %.*s: %s",
                  SLICE_ARG(config->name), SLICE_ARG(config->endpoint.text), strerror(why));
         return ISO_ERR_SYSTEM;
     }
+    for (uint32_t g = 0; g < snapshot->n_groups; g++)
+        listener->keeps_headers |= snapshot->groups[g].config->proxy_protocol != CONFIG_PROXY_NONE;
     snapshot->n_listeners++;
     ratelimit_build(snapshot, registry, listener);
     iso_err err = snapshot_add_tls(snapshot, listener, diag);

@@ -63,6 +63,7 @@ struct snap_listener {
     struct snap_limit *limits; /* of the rules that have one, in their order */
     uint32_t n_limits;
     const struct snap_limit **rule_limits; /* [rules]; NULL: that rule has none */
+    bool keeps_headers; /* a target group wants to be told of clients: PROXY headers are kept */
 };
 
 /* The access log that a snapshot writes to; several may share one. Control thread only, but for the two

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "proxy/arrival.h"
 #include "proxy/client.h"
 #include "proxy/exchange.h"
 #include "proxy/relay.h"
@@ -78,6 +79,7 @@ static void cut_everything(struct loop *loop, struct loop_timer *timer)
                 client_close(client);
         }
         relay_cut_all(listener);
+        arrival_cut_all(listener);
     }
     loop_stop(loop);
 }
@@ -112,6 +114,7 @@ static void on_stop(struct loop *loop, void *arg)
             else
                 client->close_after = true;
         }
+        arrival_cut_all(listener);
     }
     loop_timer_set(loop, &worker->stop_timer, until_ns);
     drain_tunnels(worker, until_ns);
@@ -177,6 +180,7 @@ static void wind_up(struct worker *worker)
     slab_fini(&worker->clients);
     slab_fini(&worker->exchanges);
     slab_fini(&worker->relays);
+    slab_fini(&worker->arrivals);
     buf_pool_fini(&worker->bufs);
     route_scratch_free(worker->route_scratch);
     free(worker->rbuf);
@@ -211,6 +215,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     slab_init(&worker->clients, sizeof(struct client));
     slab_init(&worker->exchanges, sizeof(struct exchange));
     relay_init(worker);
+    arrival_init(worker);
     worker->tls = tls_thread_new(&worker->loop, &worker->bufs);
     pool_init(&worker->pool, &worker->loop, &worker->bufs, worker->tls, index);
     uint64_t seed = clock_wall_ns() + index;

@@ -39,6 +39,7 @@ struct worker_listener {
     uint32_t burst;         /* connections to take in this turn */
     struct list clients;    /* of struct client */
     struct list relays;     /* of struct relay: a TCP listener's connections */
+    struct list arrivals;   /* of struct arrival: connections whose protocol has not begun */
     struct list node;       /* in worker->listeners */
     struct loop_deferred deferred;
 };
@@ -55,7 +56,7 @@ struct worker {
     struct snapshot *snapshot; /* the one in force */
     struct list listeners;     /* of struct worker_listener */
     struct buf_pool bufs;
-    struct slab clients, exchanges, relays;
+    struct slab clients, exchanges, relays, arrivals;
     struct pool pool;
     struct tls_thread *tls; /* owns */
     struct rng rng;
@@ -136,6 +137,9 @@ struct slice worker_date(struct worker *worker);
 void accept_adopt(struct worker *worker);
 /* Takes what still waits in the accept queues, then closes every listening socket. Threads: the worker. */
 void accept_stop(struct worker *worker);
+/* The protocol of a connection begins: a client or a relay takes the descriptor over. Threads: the worker. */
+struct arrival_facts;
+void accept_hand_over(struct worker_listener *listener, int fd, struct arrival_facts *facts);
 /* A connection of the listener has ended. Threads: the worker. */
 void accept_client_gone(struct worker_listener *listener);
 

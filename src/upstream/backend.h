@@ -22,6 +22,7 @@ struct backend_worker {
     struct target_counters counters;
     struct tls_session_slot session; /* the last one with the target */
     struct list idle;                /* of upstream connections, most recently used first; the worker's */
+    struct list kept;                /* the same, each for one client */
     uint32_t n_idle;
     struct passive_worker passive;
 } ISO_CACHE_ALIGN;

@@ -61,9 +61,28 @@ static void idle_due(struct loop *loop, struct loop_timer *timer)
 static void leave_idle(struct upstream *upstream)
 {
     list_remove(&upstream->node);
+    if (upstream->place)
+        *upstream->place = NULL;
+    upstream->place = NULL;
     mine(upstream)->n_idle--;
     gauge_add(&mine(upstream)->counters.idle_connections, -1);
     loop_timer_clear(&upstream->conn.timer);
+}
+
+/* Lends an idle connection, or ends it and is false. */
+static bool lend(struct pool *pool, struct upstream *upstream, const struct tls_client *tls,
+                 bool must_be_fresh)
+{
+    bool is_stale = must_be_fresh && pool->loop->now_ns - upstream->idle_since_ns > PROBE_AFTER_IDLE_NS &&
+                    has_something_to_say(upstream);
+    if (is_stale || upstream->tls_id != tls_client_id(tls)) {
+        pool_close(pool, &upstream);
+        return false;
+    }
+    leave_idle(upstream);
+    counter_add(&mine(upstream)->counters.pool_hits, 1);
+    upstream->uses++;
+    return true;
 }
 
 struct upstream *pool_take(struct pool *pool, struct backend *backend, const struct tls_client *tls,
@@ -72,17 +91,21 @@ struct upstream *pool_take(struct pool *pool, struct backend *backend, const str
     struct list *idle = &backend->workers[pool->worker].idle;
     while (!list_is_empty(idle)) {
         struct upstream *upstream = container_of(idle->next, struct upstream, node);
-        bool is_stale = must_be_fresh && pool->loop->now_ns - upstream->idle_since_ns > PROBE_AFTER_IDLE_NS &&
-                        has_something_to_say(upstream);
-        if (is_stale || upstream->tls_id != tls_client_id(tls)) {
-            pool_close(pool, &upstream);
-            continue;
-        }
-        leave_idle(upstream);
-        counter_add(&mine(upstream)->counters.pool_hits, 1);
-        upstream->uses++;
-        return upstream;
+        if (lend(pool, upstream, tls, must_be_fresh))
+            return upstream;
     }
+    return NULL;
+}
+
+struct upstream *pool_take_kept(struct pool *pool, struct upstream **place, struct backend *backend,
+                                const struct tls_client *tls, bool must_be_fresh)
+{
+    struct upstream *upstream = *place;
+    if (!upstream)
+        return NULL;
+    if (upstream->backend == backend)
+        return lend(pool, upstream, tls, must_be_fresh) ? upstream : NULL;
+    pool_close(pool, &upstream);
     return NULL;
 }
 
@@ -160,27 +183,57 @@ fail:
     return POOL_OPEN_FAILED;
 }
 
-enum pool_connect_result pool_connect_check(const struct upstream *upstream, uint32_t events, int *err)
+/* All of it or nothing: a new socket has room for a header. */
+static bool send_preface(struct upstream *upstream, struct slice bytes)
+{
+    ssize_t sent;
+    do
+        sent = send(upstream->conn.io.fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0 || (size_t)sent == bytes.len)
+        return sent >= 0;
+    errno = ENOBUFS;
+    return false;
+}
+
+bool pool_preface(struct upstream *upstream, struct slice bytes)
+{
+    if (!upstream->conn.is_connecting)
+        return send_preface(upstream, bytes);
+    return buf_append(upstream->pool->bufs, &upstream->preface, bytes);
+}
+
+static enum pool_connect_result note_open(struct upstream *upstream, int *err)
+{
+    struct buf *preface = upstream->preface;
+    bool ok = !preface || send_preface(upstream, slice_of(preface->data + preface->start, buf_len(preface)));
+    if (!ok)
+        *err = errno;
+    buf_give(upstream->pool->bufs, &upstream->preface);
+    return ok ? POOL_CONNECT_OPEN : POOL_CONNECT_FAILED;
+}
+
+enum pool_connect_result pool_connect_check(struct upstream *upstream, uint32_t events, int *err)
 {
     socklen_t len = sizeof(*err);
     if (!(events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
         return POOL_CONNECT_WAITS;
     if (!(events & (EPOLLERR | EPOLLHUP)))
-        return POOL_CONNECT_OPEN;
+        return note_open(upstream, err);
     if (getsockopt(upstream->conn.io.fd, SOL_SOCKET, SO_ERROR, err, &len) < 0)
         *err = errno;
-    return *err ? POOL_CONNECT_FAILED : POOL_CONNECT_OPEN;
+    return *err ? POOL_CONNECT_FAILED : note_open(upstream, err);
 }
 
-void pool_give(struct pool *pool, struct upstream **given, uint32_t idle_ms)
+/* From now on it is idle in that list, unless its peer has said something: then it ends, and this is false.
+ */
+static bool rest(struct pool *pool, struct upstream *upstream, uint32_t idle_ms, struct list *idle)
 {
-    struct upstream *upstream = *given;
-    *given = NULL;
     iso_assert(!upstream->conn.out && !upstream->in && list_is_empty(&upstream->node));
     /* Bytes that wait already would be taken for the next answer, and make no new event. */
     if (upstream->conn.saw_hangup || (upstream->conn.can_read && has_something_to_say(upstream))) {
         pool_close(pool, &upstream);
-        return;
+        return false;
     }
     upstream->conn.can_read = false;
     upstream->owner = NULL;
@@ -188,9 +241,29 @@ void pool_give(struct pool *pool, struct upstream **given, uint32_t idle_ms)
     upstream->conn.timer.on_due = idle_due;
     upstream->idle_since_ns = pool->loop->now_ns;
     loop_timer_set(pool->loop, &upstream->conn.timer, pool->loop->now_ns + idle_ms * NS_PER_MS);
-    list_push_front(&mine(upstream)->idle, &upstream->node);
+    list_push_front(idle, &upstream->node);
     mine(upstream)->n_idle++;
     gauge_add(&mine(upstream)->counters.idle_connections, 1);
+    return true;
+}
+
+void pool_give(struct pool *pool, struct upstream **given, uint32_t idle_ms)
+{
+    struct upstream *upstream = *given;
+    *given = NULL;
+    (void)rest(pool, upstream, idle_ms, &mine(upstream)->idle);
+}
+
+void pool_keep(struct pool *pool, struct upstream **given, uint32_t idle_ms, struct upstream **place)
+{
+    struct upstream *upstream = *given, *before = *place;
+    *given = NULL;
+    if (before)
+        pool_close(pool, &before);
+    if (!rest(pool, upstream, idle_ms, &mine(upstream)->kept))
+        return;
+    upstream->place = place;
+    *place = upstream;
 }
 
 static void release(struct loop *loop, struct loop_deferred *deferred)
@@ -209,6 +282,7 @@ void pool_close(struct pool *pool, struct upstream **given)
     atomic_fetch_sub_explicit(&upstream->backend->connections, 1, memory_order_relaxed);
     conn_close(&upstream->conn, pool->loop, pool->bufs);
     buf_give(pool->bufs, &upstream->in);
+    buf_give(pool->bufs, &upstream->preface);
     upstream->owner = NULL;
     upstream->deferred.release = release;
     loop_defer(pool->loop, &upstream->deferred);
@@ -216,9 +290,11 @@ void pool_close(struct pool *pool, struct upstream **given)
 
 void pool_retire(struct pool *pool, struct backend *backend)
 {
-    struct list *idle = &backend->workers[pool->worker].idle;
-    while (!list_is_empty(idle)) {
-        struct upstream *upstream = container_of(idle->next, struct upstream, node);
-        pool_close(pool, &upstream);
-    }
+    struct backend_worker *mine = &backend->workers[pool->worker];
+    struct list *lists[] = {&mine->idle, &mine->kept};
+    for (size_t i = 0; i < iso_countof(lists); i++)
+        while (!list_is_empty(lists[i])) {
+            struct upstream *upstream = container_of(lists[i]->next, struct upstream, node);
+            pool_close(pool, &upstream);
+        }
 }

@@ -26,9 +26,11 @@ struct upstream {
     void *owner;             /* the exchange it is lent to; NULL: idle */
     struct buf *in;          /* owns: the beginning of an answer's head */
     uint64_t idle_since_ns;
-    uint64_t tls_id;  /* of the tls_client that it was opened with; 0: plain */
-    uint32_t uses;    /* requests sent on it */
-    struct list node; /* while idle: in backend->workers[worker].idle */
+    uint64_t tls_id;         /* of the tls_client that it was opened with; 0: plain */
+    uint32_t uses;           /* requests sent on it */
+    struct list node;        /* while idle: in backend->workers[worker].idle or .kept */
+    struct upstream **place; /* kept for one client: where that finds it; NULL: anybody's */
+    struct buf *preface;     /* owns: goes out before anything else */
     struct loop_deferred deferred;
 };
 
@@ -54,14 +56,26 @@ enum pool_open_result {
 enum pool_open_result pool_open(struct pool *pool, struct backend *backend, struct tls_client *tls,
                                 uint32_t limit, struct upstream **upstream);
 
+/* What a new connection says before anything else, before its TLS handshake too (a PROXY header); to be
+ * called before anything is written. False: no memory, or the target took it not; the connection is of no
+ * use. */
+bool pool_preface(struct upstream *upstream, struct slice bytes) ISO_MUST_USE;
+
 enum pool_connect_result { POOL_CONNECT_WAITS, POOL_CONNECT_OPEN, POOL_CONNECT_FAILED };
 /* What an event on a connecting socket says. *err is an errno value with FAILED; the caller clears
  * is_connecting when its layer, if any, is ready too. */
-enum pool_connect_result pool_connect_check(const struct upstream *upstream, uint32_t events, int *err);
+enum pool_connect_result pool_connect_check(struct upstream *upstream, uint32_t events, int *err);
 
 /* Returns a connection that is between two exchanges; it is closed after idle_ms without use. Takes
  * *upstream. */
 void pool_give(struct pool *pool, struct upstream **upstream, uint32_t idle_ms);
+/* The same for a connection that speaks for one client and must not serve another: it waits at *place, which
+ * is NULL again when it has ended. One that waited there ends. Takes *upstream. */
+void pool_keep(struct pool *pool, struct upstream **upstream, uint32_t idle_ms, struct upstream **place);
+/* The connection at *place when it leads to the backend, as by pool_take(); any other that waits there ends.
+ */
+struct upstream *pool_take_kept(struct pool *pool, struct upstream **place, struct backend *backend,
+                                const struct tls_client *tls, bool must_be_fresh);
 /* Takes *upstream. */
 void pool_close(struct pool *pool, struct upstream **upstream);
 /* Closes this worker's idle connections to a backend. Threads: the worker. */

@@ -127,8 +127,10 @@ struct backend *registry_backend(struct registry *registry, struct slice group, 
     backend->addr = *addr;
     backend->n_workers = registry->n_workers;
     backend->workers = lines(sizeof(*backend->workers), registry->n_workers);
-    for (uint32_t w = 0; w < registry->n_workers; w++)
+    for (uint32_t w = 0; w < registry->n_workers; w++) {
         list_init(&backend->workers[w].idle);
+        list_init(&backend->workers[w].kept);
+    }
     backend->health.epoch = &runtime->epoch;
     backend->refs = 1;
     list_push_back(slot, &backend->node);

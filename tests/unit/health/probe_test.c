@@ -41,7 +41,7 @@ static enum health_reason check(const struct net_addr *addr, const struct config
 {
     static struct loop loop;
     struct probe probe;
-    struct probe_plan *plan = probe_plan_new(addr, config, NULL);
+    struct probe_plan *plan = probe_plan_new(addr, config, NULL, CONFIG_PROXY_NONE);
     assert_int_equal(loop_init(&loop), ISO_OK);
     n_done = 0;
     probe_init(&probe, &bufs, NULL, on_done);
@@ -200,7 +200,7 @@ static void no_descriptors_is_our_own_error_not_the_targets(void **state)
     struct probe probe;
     ip_parse(SLICE("127.0.0.1"), &ip);
     net_addr_ip(&addr, &ip, 1);
-    struct probe_plan *plan = probe_plan_new(&addr, &http, NULL);
+    struct probe_plan *plan = probe_plan_new(&addr, &http, NULL, CONFIG_PROXY_NONE);
     assert_int_equal(loop_init(&loop), ISO_OK);
     probe_init(&probe, &bufs, NULL, on_done);
     getrlimit(RLIMIT_NOFILE, &before);
@@ -233,11 +233,11 @@ static void plans_differ_when_anything_that_matters_does(void **state)
     checks[8].healthy_threshold = 9;
     checks[9].type = CONFIG_HEALTH_TCP;
     checks[10].down_interval_ms = 3;
-    struct probe_plan *plan = probe_plan_new(&addr, &http, NULL),
-                      *moved = probe_plan_new(&other_addr, &http, NULL);
+    struct probe_plan *plan = probe_plan_new(&addr, &http, NULL, CONFIG_PROXY_NONE),
+                      *moved = probe_plan_new(&other_addr, &http, NULL, CONFIG_PROXY_NONE);
     assert_false(probe_plan_eq(plan, moved));
     for (size_t i = 0; i < iso_countof(checks); i++) {
-        struct probe_plan *other = probe_plan_new(&addr, &checks[i], NULL);
+        struct probe_plan *other = probe_plan_new(&addr, &checks[i], NULL, CONFIG_PROXY_NONE);
         assert_int_equal(probe_plan_eq(plan, other), i == 0);
         probe_plan_free(other);
     }

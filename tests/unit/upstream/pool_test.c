@@ -135,6 +135,64 @@ static void a_connection_with_unread_bytes_is_not_pooled(void **state)
     end(&stage);
 }
 
+static void a_kept_connection_is_found_at_its_place_only(void **state)
+{
+    struct stage stage;
+    struct upstream *place = NULL;
+    int peer;
+    start(&stage);
+    struct upstream *upstream = open_one(&stage, &peer), *first = upstream;
+    pool_keep(&stage.pool, &upstream, 60000, &place);
+    assert_ptr_equal(place, first);
+    assert_null(pool_take(&stage.pool, stage.backend, NULL, false));
+    assert_ptr_equal(pool_take_kept(&stage.pool, &place, stage.backend, NULL, false), first);
+    assert_null(place);
+    pool_keep(&stage.pool, &first, 60000, &place);
+    close(peer);
+    turn(&stage);
+    assert_null(place);
+    end(&stage);
+}
+
+static void a_second_kept_connection_takes_the_place(void **state)
+{
+    struct stage stage;
+    struct upstream *place = NULL;
+    int peers[2];
+    start(&stage);
+    struct upstream *first = open_one(&stage, &peers[0]), *second = open_one(&stage, &peers[1]),
+                    *wanted = second;
+    pool_keep(&stage.pool, &first, 60000, &place);
+    pool_keep(&stage.pool, &second, 60000, &place);
+    assert_ptr_equal(place, wanted);
+    assert_int_equal(stage.backend->workers[0].n_idle, 1);
+    pool_retire(&stage.pool, stage.backend);
+    assert_null(place);
+    close(peers[0]);
+    close(peers[1]);
+    end(&stage);
+}
+
+static void a_preface_goes_out_when_the_connection_stands(void **state)
+{
+    struct stage stage;
+    struct upstream *upstream = NULL;
+    char got[8];
+    int peer, err = 0;
+    start(&stage);
+    assert_int_equal(pool_open(&stage.pool, stage.backend, NULL, 0, &upstream), POOL_OPEN_STARTED);
+    assert_true(pool_preface(upstream, SLICE("hello")));
+    do
+        peer = accept(stage.listen_fd, NULL, NULL);
+    while (peer < 0);
+    assert_int_equal(pool_connect_check(upstream, EPOLLOUT, &err), POOL_CONNECT_OPEN);
+    assert_int_equal(pool_connect_check(upstream, EPOLLOUT, &err), POOL_CONNECT_OPEN);
+    assert_int_equal(read(peer, got, sizeof(got)), 5);
+    pool_close(&stage.pool, &upstream);
+    close(peer);
+    end(&stage);
+}
+
 static void an_idle_connection_ends_after_its_time(void **state)
 {
     struct stage stage;
@@ -171,6 +229,9 @@ int main(void)
         cmocka_unit_test(a_peer_that_closes_an_idle_connection_takes_it_out),
         cmocka_unit_test(bytes_that_nobody_asked_for_end_an_idle_connection_C_011),
         cmocka_unit_test(a_connection_with_unread_bytes_is_not_pooled),
+        cmocka_unit_test(a_kept_connection_is_found_at_its_place_only),
+        cmocka_unit_test(a_second_kept_connection_takes_the_place),
+        cmocka_unit_test(a_preface_goes_out_when_the_connection_stands),
         cmocka_unit_test(an_idle_connection_ends_after_its_time),
         cmocka_unit_test(the_limit_counts_idle_and_lent_ones),
     };
