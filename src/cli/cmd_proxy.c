@@ -30,9 +30,9 @@ static const char help[] =
 
 enum { MOST = 256 };
 
-static iso_err load(void *source, struct config **config, struct iso_diag *diag)
+static iso_err load(void *source, struct config_source *out, struct iso_diag *diag)
 {
-    return config_for_proxy(source, config, diag);
+    return config_for_proxy(source, out, diag);
 }
 
 static int wrong_usage(const char *why)

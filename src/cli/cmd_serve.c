@@ -28,9 +28,9 @@ static const char help[] =
     "\n"
     "Exit status: 0 after a shutdown, 1 when it cannot start (every fault is printed), 2 for wrong usage.\n";
 
-static iso_err load(void *source, struct config **config, struct iso_diag *diag)
+static iso_err load(void *source, struct config_source *out, struct iso_diag *diag)
 {
-    return config_load_file(source, config, diag);
+    return config_open_file(source, out, diag);
 }
 
 int cmd_serve(int argc, char **argv)

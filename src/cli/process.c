@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/process.h"
-
+#include "cli/process_internal.h"
 #include "cli/upgrade.h"
 #include "config/diff.h"
-#include "control/control.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "health/health.h"
 #include "net/listen.h"
 #include "proxy/snapshot_tls.h"
-#include "proxy/worker.h"
 #include "tls/tickets.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,33 +16,10 @@
 #include <unistd.h>
 
 enum {
-    REAP_MS = 100,
-    SETTLE_MS = 1000, /* new targets have this long for their first checks before traffic may meet them */
-    ADOPT_MS = 2000,
-    ADOPT_POLL_US = 100,
     JOIN_POLL_MS = 10,
     EXPIRY_S = 86400,
     SUCCESSOR_POLL_MS = 100,
     HANDOVER_MS = 2000, /* that clients have to ask once more on their connection and hear that it ends */
-};
-
-struct process {
-    const struct process_source *source;
-    uint32_t n_workers;
-    struct worker **workers;       /* owns */
-    struct control_worker *listed; /* owns: the same for the control pages */
-    uint32_t n_joined;
-    struct registry *registry; /* owns */
-    struct snapshot *current;  /* holds one reference */
-    struct snapshot *retired;  /* list of those that workers may still use */
-    uint64_t version;
-    struct snapshot_log *log; /* the current one; the snapshots own it */
-    struct health *health;    /* owns */
-    struct control *control;  /* owns */
-    struct control_view view;
-    struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer;
-    char executable[PATH_MAX]; /* that a successor is started from */
-    pid_t successor;           /* 0: none */
 };
 
 void process_print_diag(const struct iso_diag *diag)
@@ -69,219 +41,7 @@ static void log_diag(const struct iso_diag *diag)
                  entry->file, entry->line, entry->column, entry->path, entry->message);
 }
 
-/* ---- access logs and snapshots, control thread ---- */
-
-static bool log_fits(const struct snapshot_log *log, const struct config_access_log *wanted)
-{
-    return slice_eq(log->file, wanted->file) && slice_eq(log->format_text, wanted->format);
-}
-
-static void log_unref(const struct snapshot_log *shared)
-{
-    struct snapshot_log *log = (struct snapshot_log *)shared;
-    if (!log || --log->refs > 0)
-        return;
-    accesslog_close(&log->log);
-    accesslog_format_free(log->format);
-    free((char *)log->file.ptr);
-    free((char *)log->format_text.ptr);
-    free(log);
-}
-
-static struct slice slice_dup(struct slice s)
-{
-    char *copy = strndup(s.ptr, s.len);
-    iso_assert(copy != NULL);
-    return slice_of(copy, s.len);
-}
-
-/* The log that the configuration asks for: the current one when nothing changed. NULL with ISO_OK: off. */
-static iso_err open_log(struct process *process, const struct config_access_log *wanted,
-                        struct snapshot_log **out, struct iso_diag *diag)
-{
-    *out = NULL;
-    if (slice_eq(wanted->file, SLICE("off")))
-        return ISO_OK;
-    if (process->log && log_fits(process->log, wanted)) {
-        *out = process->log;
-        return ISO_OK;
-    }
-    struct snapshot_log *log = calloc(1, sizeof(*log));
-    iso_assert(log != NULL);
-    struct slice what;
-    iso_err err = accesslog_format_compile(wanted->format, &log->format, &what);
-    if (err) {
-        diag_add(diag, DIAG_ERROR, process->source->name, 0, 0, "/access_log/format", "no such field: %.*s",
-                 SLICE_ARG(what));
-        free(log);
-        return err;
-    }
-    err = accesslog_open(wanted->file, process->n_workers, &log->log);
-    if (err) {
-        diag_add(diag, DIAG_ERROR, process->source->name, 0, 0, "/access_log/file", "cannot open %.*s: %s",
-                 SLICE_ARG(wanted->file), strerror(errno));
-        accesslog_format_free(log->format);
-        free(log);
-        return err;
-    }
-    log->file = slice_dup(wanted->file);
-    log->format_text = slice_dup(wanted->format);
-    *out = log;
-    return ISO_OK;
-}
-
-static void free_snapshot(struct process *process, struct snapshot *snapshot)
-{
-    log_unref(snapshot->log);
-    snapshot_free(snapshot, process->registry);
-}
-
-static void reap(struct process *process)
-{
-    for (struct snapshot **at = &process->retired; *at;) {
-        struct snapshot *snapshot = *at;
-        if (atomic_load_explicit(&snapshot->refs, memory_order_acquire) > 0) {
-            at = &snapshot->next;
-            continue;
-        }
-        *at = snapshot->next;
-        free_snapshot(process, snapshot);
-    }
-}
-
-static void on_reap(struct loop *loop, struct loop_timer *timer)
-{
-    struct process *process = container_of(timer, struct process, reap_timer);
-    reap(process);
-    if (process->retired)
-        loop_timer_set(loop, timer, loop->now_ns + REAP_MS * NS_PER_MS);
-}
-
-static uint32_t add_specs(const struct snapshot *snapshot, const struct snapshot *unless_in,
-                          struct health_spec *specs)
-{
-    uint32_t n = 0;
-    for (uint32_t g = 0; snapshot && g < snapshot->n_groups; g++) {
-        const struct snap_group *group = &snapshot->groups[g];
-        for (uint32_t t = 0; t < group->n_targets; t++) {
-            const struct config_target *target = &group->config->targets[t];
-            struct backend *backend = group->targets[t];
-            if (unless_in && snapshot_has_backend(unless_in, backend))
-                continue;
-            specs[n++] = (struct health_spec){.group = slice_str(backend->group_name),
-                                              .name = slice_str(backend->name),
-                                              .addr = backend->addr,
-                                              .check = &group->config->health_check,
-                                              .tls = group->tls,
-                                              .proxy_protocol = group->config->proxy_protocol,
-                                              .status = &backend->health,
-                                              .enabled = target->enabled,
-                                              .outlier = &group->config->outlier,
-                                              .panic_threshold_pct = group->config->panic_threshold_pct,
-                                              .shared = &group->runtime->health,
-                                              .runs = &backend->runs,
-                                              .passive = &backend->workers[0].passive,
-                                              .passive_stride = sizeof(backend->workers[0]),
-                                              .n_workers = backend->n_workers,
-                                              .is_backup = target->backup,
-                                              .is_weightless = target->weight == 0};
-        }
-    }
-    return n;
-}
-
-static uint32_t count_targets(const struct snapshot *snapshot)
-{
-    uint32_t n = 0;
-    for (uint32_t g = 0; snapshot && g < snapshot->n_groups; g++)
-        n += snapshot->groups[g].n_targets;
-    return n;
-}
-
-/* Watches the targets of `now`, and those of `old` that are not in it. */
-static void watch(struct process *process, const struct snapshot *now, const struct snapshot *old)
-{
-    struct health_spec *specs = calloc(count_targets(now) + count_targets(old) + 1, sizeof(*specs));
-    iso_assert(specs != NULL);
-    uint32_t n = add_specs(now, NULL, specs);
-    n += add_specs(old, now, specs + n);
-    health_apply(process->health, specs, n);
-    free(specs);
-}
-
-static void wait_until_in_force(struct process *process, uint64_t version)
-{
-    uint64_t until_ns = clock_mono_ns() + ADOPT_MS * NS_PER_MS;
-    for (uint32_t w = 0; w < process->n_workers; w++)
-        while (worker_version(process->workers[w]) < version && clock_mono_ns() < until_ns)
-            usleep(ADOPT_POLL_US);
-}
-
-/* Puts a snapshot in force: its new targets are checked first, while the old ones still serve. */
-static void publish(struct process *process, struct snapshot *now)
-{
-    struct snapshot *old = process->current;
-    watch(process, now, old);
-    if (!health_settle(process->health, SETTLE_MS))
-        log_notice("some targets have not answered their first check within %d ms", SETTLE_MS);
-    snapshot_ref(now);
-    process->current = now;
-    process->version = now->version;
-    process->log = (struct snapshot_log *)now->log;
-    for (uint32_t w = 0; w < process->n_workers; w++)
-        worker_publish(process->workers[w], now);
-    wait_until_in_force(process, now->version);
-    watch(process, now, NULL);
-    snapshot_warn_expiring(now);
-    process->view.snapshot = now;
-    process->view.accesslog = now->log ? now->log->log : NULL;
-    process->view.reload.succeeded_wall_ns = clock_wall_ns();
-    if (!old)
-        return;
-    snapshot_unref(old);
-    old->next = process->retired;
-    process->retired = old;
-    struct loop *loop = control_loop(process->control);
-    loop_timer_set(loop, &process->reap_timer, loop->now_ns + REAP_MS * NS_PER_MS);
-}
-
-/* Once a day, as long as it is true. */
-static void on_expiry(struct loop *loop, struct loop_timer *timer)
-{
-    snapshot_warn_expiring(container_of(timer, struct process, expiry_timer)->current);
-    loop_timer_set(loop, timer, loop->now_ns + EXPIRY_S * NS_PER_S);
-}
-
-static iso_err build(struct process *process, struct config **config, struct snapshot **out,
-                     struct iso_diag *diag)
-{
-    struct snapshot_log *log;
-    iso_err err = open_log(process, &(*config)->access_log, &log, diag);
-    if (err)
-        return err;
-    err = snapshot_build(config, process->registry, process->n_workers, process->version + 1, out, diag);
-    if (err) {
-        if (log && log->refs == 0) {
-            log->refs = 1;
-            log_unref(log);
-        }
-        return err;
-    }
-    if (log)
-        log->refs++;
-    (*out)->log = log;
-    return ISO_OK;
-}
-
 /* ---- what the control thread is told ---- */
-
-static void reload_failed(struct process *process, const struct iso_diag *diag)
-{
-    log_diag(diag);
-    log_error("reload: %s was refused; version %lu stays in force", process->source->name, process->version);
-    process->view.reload.failed++;
-    process->view.reload.last_failed = true;
-}
 
 static void log_changes(const struct config *old, const struct config *now)
 {
@@ -292,46 +52,87 @@ static void log_changes(const struct config *old, const struct config *now)
     arena_fini(&arena);
 }
 
+/* A reload on its way: the file, read, as a change of the document. */
+struct reload {
+    struct change change;
+    struct process *process;
+    const struct config *before; /* its snapshot lives on within the turn that replaced it */
+};
+
+static void reload_failed(struct process *process, const struct iso_diag *diag)
+{
+    log_diag(diag);
+    log_error("reload: %s was refused; version %lu stays in force", process->source->name,
+              document_version(process->document));
+    process->view.reload.failed++;
+    process->view.reload.last_failed = true;
+}
+
+static bool read_file(struct change *change)
+{
+    struct reload *reload = container_of(change, struct reload, change);
+    struct process *process = reload->process;
+    struct config_source source;
+    if (process->source->load(process->source->source, &source, &change->diag))
+        return false;
+    change->fresh = malloc(sizeof(*change->fresh));
+    iso_assert(change->fresh != NULL);
+    *change->fresh = source.doc;
+    change->fresh_config = source.config;
+    free(source.base_dir);
+    reload->before = process->current->config;
+    return true;
+}
+
+static void reload_done(struct change *change, enum change_outcome outcome, const struct config *tried)
+{
+    struct reload *reload = container_of(change, struct reload, change);
+    struct process *process = reload->process;
+    if (outcome == CHANGE_MADE) {
+        log_diag(&change->diag);
+        log_changes(reload->before, change->config);
+        if (change->config->workers != reload->before->workers)
+            log_warning("reload: workers: a new number of workers needs a restart; %u go on",
+                        process->n_workers);
+        process->view.reload.succeeded++;
+        process->view.reload.last_failed = false;
+        log_notice("reload: version %lu of %s is in force", change->version, process->source->name);
+    } else if (outcome != CHANGE_ABANDONED) {
+        reload_failed(process, &change->diag);
+    }
+}
+
+/* The change's last word was spoken: its memory ends in the next turn. */
+static void reload_free(struct change *change)
+{
+    free(container_of(change, struct reload, change));
+}
+
 static void on_reload(void *owner)
 {
     struct process *process = owner;
-    struct config *config = NULL;
-    struct snapshot *snapshot = NULL;
-    struct iso_diag diag;
     if (process->view.is_shutting_down)
         return;
     if (!process->source->can_reload) {
         log_notice("SIGHUP: there is no file to read again");
         return;
     }
-    diag_init(&diag);
-    iso_err err = process->source->load(process->source->source, &config, &diag);
-    if (!err)
-        err = control_listen(process->control, &config->admin, &diag);
-    if (!err)
-        err = build(process, &config, &snapshot, &diag);
-    if (err) {
-        if (config) {
-            struct iso_diag ignored;
-            diag_init(&ignored);
-            if (control_listen(process->control, &process->current->config->admin, &ignored))
-                log_error("the admin listener of the old configuration could not be opened again");
-            diag_fini(&ignored);
-            config_free(config);
-        }
-        reload_failed(process, &diag);
-    } else {
-        log_diag(&diag);
-        log_changes(process->current->config, snapshot->config);
-        if (snapshot->config->workers != process->current->config->workers)
-            log_warning("reload: workers: a new number of workers needs a restart; %u go on",
-                        process->n_workers);
-        publish(process, snapshot);
-        process->view.reload.succeeded++;
-        process->view.reload.last_failed = false;
-        log_notice("reload: version %lu of %s is in force", process->version, process->source->name);
-    }
-    diag_fini(&diag);
+    struct reload *reload = calloc(1, sizeof(*reload));
+    iso_assert(reload != NULL);
+    *reload = (struct reload){.change = {.who = SLICE("file"),
+                                         .is_patient = true,
+                                         .make = read_file,
+                                         .done = reload_done,
+                                         .free = reload_free},
+                              .process = process};
+    document_submit(process->document, &reload->change);
+}
+
+/* Once a day, as long as it is true. */
+static void on_expiry(struct loop *loop, struct loop_timer *timer)
+{
+    snapshot_warn_expiring(container_of(timer, struct process, expiry_timer)->current);
+    loop_timer_set(loop, timer, loop->now_ns + EXPIRY_S * NS_PER_S);
 }
 
 /* SIGUSR2 (E5). The sockets stay open in both processes until the new one serves, so no connection is refused
@@ -423,6 +224,7 @@ static void on_shutdown(void *owner)
                                   : lame_duck_ms     ? ": serving on for lame_duck_s"
                                                      : "");
     process->view.is_shutting_down = true;
+    document_close(process->document);
     for (uint32_t w = 0; w < process->n_workers; w++)
         worker_wind_down(process->workers[w], process->successor != 0);
     if (lame_duck_ms)
@@ -487,25 +289,20 @@ static void wind_up(struct process *process)
             worker_stop(process->workers[w], 0);
             worker_join(&process->workers[w]);
         }
+    document_free(&process->document);
     process->view = (struct control_view){.version = process->view.version, .is_shutting_down = true};
     if (process->control)
         control_close(&process->control);
     if (process->health)
         health_stop(&process->health);
-    if (process->current) {
-        snapshot_unref(process->current);
-        process->current->next = process->retired;
-        process->retired = process->current;
-    }
-    reap(process);
-    iso_assert(process->retired == NULL);
+    apply_fini(process);
     if (process->registry)
         registry_free(process->registry);
     free(process->workers);
     free(process->listed);
 }
 
-static iso_err start(struct process *process, struct config **config, struct iso_diag *diag)
+static iso_err start(struct process *process, struct config_source *source, struct iso_diag *diag)
 {
     struct snapshot *first;
     const struct control_callbacks callbacks = {.owner = process,
@@ -513,7 +310,7 @@ static iso_err start(struct process *process, struct config **config, struct iso
                                                 .on_shutdown = on_shutdown,
                                                 .on_upgrade = on_upgrade,
                                                 .on_reopen = on_reopen};
-    process->n_workers = (*config)->workers ? (*config)->workers : count_cpus();
+    process->n_workers = source->config->workers ? source->config->workers : count_cpus();
     uint32_t inherited = listen_inherited_workers();
     if (inherited && inherited != process->n_workers) {
         log_warning("upgrade: the earlier process has %u workers, each with its sockets; so has this one",
@@ -524,19 +321,24 @@ static iso_err start(struct process *process, struct config **config, struct iso
     if (err)
         return err;
     process->registry = registry_new(process->n_workers);
-    err = control_listen(process->control, &(*config)->admin, diag);
+    err = control_listen(process->control, &source->config->admin, diag);
     if (!err)
-        err = build(process, config, &first, diag);
+        err = apply_build(process, &source->config, &first, diag);
     if (err)
         return err;
     err = health_start(&process->health);
     if (!err)
         err = start_workers(process);
     if (err) {
-        free_snapshot(process, first);
+        apply_free_snapshot(process, first);
         return err;
     }
-    publish(process, first);
+    apply_first(process, first);
+    struct document_hooks hooks = apply_hooks;
+    hooks.owner = process;
+    process->document = document_new(control_loop(process->control), &hooks, &source->doc, source->base_dir,
+                                     1, SLICE("file"));
+    control_set_document(process->control, process->document);
     listen_close_unused();
     upgrade_finish();
     return ISO_OK;
@@ -545,9 +347,9 @@ static iso_err start(struct process *process, struct config **config, struct iso
 int process_run(const struct process_source *source)
 {
     struct process process = {.source = source, .view = {.version = ISOBAR_VERSION}};
-    struct config *config = NULL;
+    struct config_source loaded = {0};
     struct iso_diag diag;
-    loop_timer_init(&process.reap_timer, on_reap);
+    apply_init(&process);
     loop_timer_init(&process.join_timer, on_join);
     loop_timer_init(&process.expiry_timer, on_expiry);
     loop_timer_init(&process.successor_timer, on_successor);
@@ -556,15 +358,14 @@ int process_run(const struct process_source *source)
     loop_timer_init(&process.lame_duck_timer, on_lame_duck_over);
     diag_init(&diag);
     raise_descriptor_limit();
-    iso_err err = source->load(source->source, &config, &diag);
+    iso_err err = source->load(source->source, &loaded, &diag);
     if (!err)
-        err = start(&process, &config, &diag);
+        err = start(&process, &loaded, &diag);
     process_print_diag(&diag);
+    config_source_fini(&loaded);
     diag_fini(&diag);
     if (err) {
         log_error("cannot start: %s", iso_err_text(err));
-        if (config)
-            config_free(config);
     } else {
         log_ready(&process);
         loop_timer_set(control_loop(process.control), &process.expiry_timer,

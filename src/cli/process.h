@@ -8,7 +8,7 @@
 #include "config/load.h"
 
 /* Loads the configuration: at the start, and again on SIGHUP. NULL `reload_name`: SIGHUP changes nothing. */
-typedef iso_err process_load_fn(void *source, struct config **config, struct iso_diag *diag);
+typedef iso_err process_load_fn(void *source, struct config_source *out, struct iso_diag *diag);
 
 struct process_source {
     process_load_fn *load;

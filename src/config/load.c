@@ -65,20 +65,6 @@ static char *absolute_folder(const char *path)
     return absolute;
 }
 
-iso_err config_load_file(const char *path, struct config **config, struct iso_diag *diag)
-{
-    struct text text;
-    text_init(&text);
-    iso_err err = read_file(path, &text, diag);
-    if (!err) {
-        char *folder = absolute_folder(path);
-        err = config_load_text(text_slice(&text), path, folder, config, diag);
-        free(folder);
-    }
-    text_fini(&text);
-    return err;
-}
-
 iso_err config_load_doc(struct doc *doc, const char *base_dir, struct config **config)
 {
     struct config *built = calloc(1, sizeof(*built));
@@ -97,13 +83,58 @@ iso_err config_load_doc(struct doc *doc, const char *base_dir, struct config **c
     return ISO_OK;
 }
 
+static iso_err read_doc(struct slice text, const char *name, struct doc *doc)
+{
+    return slice_ends(slice_str(name), SLICE(".json")) ? json_read(text, doc) : yaml_read(text, doc);
+}
+
+iso_err config_open_file(const char *path, struct config_source *out, struct iso_diag *diag)
+{
+    struct config_source source = {0};
+    struct text text;
+    text_init(&text);
+    iso_err err = read_file(path, &text, diag);
+    if (!err) {
+        source.base_dir = absolute_folder(path);
+        doc_init(&source.doc, path, diag);
+        err = read_doc(text_slice(&text), path, &source.doc);
+        if (!err)
+            err = config_load_doc(&source.doc, source.base_dir, &source.config);
+    }
+    text_fini(&text);
+    if (err)
+        config_source_fini(&source);
+    else
+        *out = source;
+    return err;
+}
+
+void config_source_fini(struct config_source *source)
+{
+    config_free(source->config);
+    doc_fini(&source->doc);
+    free(source->base_dir);
+    *source = (struct config_source){0};
+}
+
+iso_err config_load_file(const char *path, struct config **config, struct iso_diag *diag)
+{
+    struct config_source source;
+    iso_err err = config_open_file(path, &source, diag);
+    if (err)
+        return err;
+    *config = source.config;
+    source.config = NULL;
+    config_source_fini(&source);
+    return ISO_OK;
+}
+
 iso_err config_load_text(struct slice text, const char *name, const char *base_dir, struct config **config,
                          struct iso_diag *diag)
 {
     struct doc doc;
     doc_init(&doc, name, diag);
-    bool is_json = slice_ends(slice_str(name), SLICE(".json"));
-    iso_err err = is_json ? json_read(text, &doc) : yaml_read(text, &doc);
+    iso_err err = read_doc(text, name, &doc);
     if (!err)
         err = config_load_doc(&doc, base_dir, config);
     doc_fini(&doc);

@@ -6,6 +6,18 @@
 #include "config/doc.h"
 #include "config/model.h"
 
+/* A configuration and the document that it was decoded from. */
+struct config_source {
+    struct config *config;
+    struct doc doc;
+    char *base_dir; /* where relative paths of the document begin */
+};
+
+/* As config_load_file(), with the document, which keeps the places of its values. Owns: the caller, until
+ * config_source_fini(). */
+iso_err config_open_file(const char *path, struct config_source *out, struct iso_diag *diag) ISO_MUST_USE;
+/* What was taken out of it (config NULL, doc zeroed) is left alone. */
+void config_source_fini(struct config_source *source);
 /* Reads, decodes and validates; every fault found goes into `diag` with file, line, column and path. On
  * success
  * `*config` is owned by the caller until config_free(); on ISO_ERR_INVALID nothing is returned and

@@ -296,14 +296,18 @@ static void build(struct doc *doc, const struct config_proxy_args *args)
         fault(doc, "--to", "is missing, expected --to HOST:PORT once at least");
 }
 
-iso_err config_for_proxy(const struct config_proxy_args *args, struct config **config, struct iso_diag *diag)
+iso_err config_for_proxy(const struct config_proxy_args *args, struct config_source *out,
+                         struct iso_diag *diag)
 {
-    struct doc doc;
-    doc_init(&doc, "isobar proxy", diag);
-    build(&doc, args);
-    char *here = getcwd(NULL, 0);
-    iso_err err = config_load_doc(&doc, here ? here : ".", config);
-    free(here);
-    doc_fini(&doc);
+    struct config_source source = {.base_dir = getcwd(NULL, 0)};
+    doc_init(&source.doc, "isobar proxy", diag);
+    build(&source.doc, args);
+    if (!source.base_dir)
+        source.base_dir = strdup(".");
+    iso_err err = config_load_doc(&source.doc, source.base_dir, &source.config);
+    if (err)
+        config_source_fini(&source);
+    else
+        *out = source;
     return err;
 }

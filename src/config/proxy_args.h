@@ -23,8 +23,8 @@ struct config_proxy_args {
 
 /* Faults name the option. A host name is resolved here, once: each of its addresses becomes a target (the
  * IPv4 ones when there are any). Relative paths begin at the working directory. Threads: any; may block in
- * the resolver. */
-iso_err config_for_proxy(const struct config_proxy_args *args, struct config **config,
+ * the resolver. Owns: the caller, until config_source_fini(). */
+iso_err config_for_proxy(const struct config_proxy_args *args, struct config_source *out,
                          struct iso_diag *diag) ISO_MUST_USE;
 
 #endif

@@ -287,7 +287,8 @@ static void handle(struct admin_conn *conn)
     call->conn = conn;
     set_phase(conn, CONN_HANDLING, 0);
     call->route->handler(call);
-    if (!call->is_deferred) {
+    /* A deferred call may have been finished meanwhile; then it is gone, and the phase another. */
+    if (conn->phase == CONN_HANDLING && !conn->call->is_deferred) {
         conn->phase = CONN_BODY; /* nobody else has the call */
         queue_answer(conn);
     }

@@ -84,6 +84,11 @@ iso_err control_listen(struct control *control, const struct config_admin *confi
     return admin_listen(control->admin, config, diag);
 }
 
+void control_set_document(struct control *control, struct document *document)
+{
+    admin_set_document(control->admin, document);
+}
+
 bool control_is_tls(const struct control *control)
 {
     return admin_is_tls(control->admin);

@@ -25,6 +25,7 @@
 #include <pthread.h>
 
 struct control;
+struct document;
 
 /* Called on the control thread, one at a time. None may be NULL. */
 struct control_callbacks {
@@ -71,6 +72,9 @@ iso_err control_listen(struct control *control, const struct config_admin *confi
                        struct iso_diag *diag) ISO_MUST_USE;
 /* Where it listens, with the port that the kernel chose: "127.0.0.1:8443"; "" without a listener. */
 const char *control_endpoint(const struct control *control);
+/* What /v1 shows and changes; NULL: none. Borrowed until control_close(), and so is its view of the version.
+ */
+void control_set_document(struct control *control, struct document *document);
 /* Is it https? */
 bool control_is_tls(const struct control *control);
 

@@ -19,7 +19,13 @@ static struct text faults_of(struct config_proxy_args args, struct config **conf
         args.listen = listen, args.n_listen = 1;
     if (!args.to)
         args.to = to, args.n_to = 1;
-    iso_err err = config_for_proxy(&args, config, &diag);
+    struct config_source source;
+    iso_err err = config_for_proxy(&args, &source, &diag);
+    if (!err) {
+        *config = source.config;
+        source.config = NULL;
+        config_source_fini(&source);
+    }
     assert_int_equal(err != ISO_OK, diag.errors > 0);
     for (const struct diag_entry *entry = diag.first; entry; entry = entry->next) {
         struct text line;

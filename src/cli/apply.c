@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a configuration to traffic that obeys it: compiled into a snapshot beside the one in force, its new
+ * targets checked while the old one still serves, then handed to every worker. What was in force is kept
+ * until no worker uses it. */
+#include "cli/process_internal.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "proxy/snapshot_tls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    REAP_MS = 100,
+    SETTLE_MS = 1000, /* new targets have this long for their first checks before traffic may meet them */
+    SETTLE_POLL_MS = 2,
+    ADOPT_MS = 2000,
+    ADOPT_POLL_US = 100,
+};
+
+static bool log_fits(const struct snapshot_log *log, const struct config_access_log *wanted)
+{
+    return slice_eq(log->file, wanted->file) && slice_eq(log->format_text, wanted->format);
+}
+
+static void log_unref(const struct snapshot_log *shared)
+{
+    struct snapshot_log *log = (struct snapshot_log *)shared;
+    if (!log || --log->refs > 0)
+        return;
+    accesslog_close(&log->log);
+    accesslog_format_free(log->format);
+    free((char *)log->file.ptr);
+    free((char *)log->format_text.ptr);
+    free(log);
+}
+
+static struct slice slice_dup(struct slice s)
+{
+    char *copy = strndup(s.ptr, s.len);
+    iso_assert(copy != NULL);
+    return slice_of(copy, s.len);
+}
+
+/* The log that the configuration asks for: the current one when nothing changed. NULL with ISO_OK: off. */
+static iso_err open_log(struct process *process, const struct config_access_log *wanted,
+                        struct snapshot_log **out, struct iso_diag *diag)
+{
+    *out = NULL;
+    if (slice_eq(wanted->file, SLICE("off")))
+        return ISO_OK;
+    if (process->log && log_fits(process->log, wanted)) {
+        *out = process->log;
+        return ISO_OK;
+    }
+    struct snapshot_log *log = calloc(1, sizeof(*log));
+    iso_assert(log != NULL);
+    struct slice what;
+    iso_err err = accesslog_format_compile(wanted->format, &log->format, &what);
+    if (err) {
+        diag_add(diag, DIAG_ERROR, process->source->name, 0, 0, "/access_log/format", "no such field: %.*s",
+                 SLICE_ARG(what));
+        free(log);
+        return err;
+    }
+    err = accesslog_open(wanted->file, process->n_workers, &log->log);
+    if (err) {
+        diag_add(diag, DIAG_ERROR, process->source->name, 0, 0, "/access_log/file", "cannot open %.*s: %s",
+                 SLICE_ARG(wanted->file), strerror(errno));
+        accesslog_format_free(log->format);
+        free(log);
+        return err;
+    }
+    log->file = slice_dup(wanted->file);
+    log->format_text = slice_dup(wanted->format);
+    *out = log;
+    return ISO_OK;
+}
+
+void apply_free_snapshot(struct process *process, struct snapshot *snapshot)
+{
+    log_unref(snapshot->log);
+    snapshot_free(snapshot, process->registry);
+}
+
+static void reap(struct process *process)
+{
+    for (struct snapshot **at = &process->retired; *at;) {
+        struct snapshot *snapshot = *at;
+        if (atomic_load_explicit(&snapshot->refs, memory_order_acquire) > 0) {
+            at = &snapshot->next;
+            continue;
+        }
+        *at = snapshot->next;
+        apply_free_snapshot(process, snapshot);
+    }
+}
+
+static void on_reap(struct loop *loop, struct loop_timer *timer)
+{
+    struct process *process = container_of(timer, struct process, reap_timer);
+    reap(process);
+    if (process->retired)
+        loop_timer_set(loop, timer, loop->now_ns + REAP_MS * NS_PER_MS);
+}
+
+static uint32_t add_specs(const struct snapshot *snapshot, const struct snapshot *unless_in,
+                          struct health_spec *specs)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; snapshot && g < snapshot->n_groups; g++) {
+        const struct snap_group *group = &snapshot->groups[g];
+        for (uint32_t t = 0; t < group->n_targets; t++) {
+            const struct config_target *target = &group->config->targets[t];
+            struct backend *backend = group->targets[t];
+            if (unless_in && snapshot_has_backend(unless_in, backend))
+                continue;
+            specs[n++] = (struct health_spec){.group = slice_str(backend->group_name),
+                                              .name = slice_str(backend->name),
+                                              .addr = backend->addr,
+                                              .check = &group->config->health_check,
+                                              .tls = group->tls,
+                                              .proxy_protocol = group->config->proxy_protocol,
+                                              .status = &backend->health,
+                                              .enabled = target->enabled,
+                                              .outlier = &group->config->outlier,
+                                              .panic_threshold_pct = group->config->panic_threshold_pct,
+                                              .shared = &group->runtime->health,
+                                              .runs = &backend->runs,
+                                              .passive = &backend->workers[0].passive,
+                                              .passive_stride = sizeof(backend->workers[0]),
+                                              .n_workers = backend->n_workers,
+                                              .is_backup = target->backup,
+                                              .is_weightless = target->weight == 0};
+        }
+    }
+    return n;
+}
+
+static uint32_t count_targets(const struct snapshot *snapshot)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; snapshot && g < snapshot->n_groups; g++)
+        n += snapshot->groups[g].n_targets;
+    return n;
+}
+
+/* Watches the targets of `now`, and those of `old` that are not in it. */
+static void watch(struct process *process, const struct snapshot *now, const struct snapshot *old)
+{
+    struct health_spec *specs = calloc(count_targets(now) + count_targets(old) + 1, sizeof(*specs));
+    iso_assert(specs != NULL);
+    uint32_t n = add_specs(now, NULL, specs);
+    n += add_specs(old, now, specs + n);
+    health_apply(process->health, specs, n);
+    free(specs);
+}
+
+static void wait_until_in_force(struct process *process, uint64_t version)
+{
+    uint64_t until_ns = clock_mono_ns() + ADOPT_MS * NS_PER_MS;
+    for (uint32_t w = 0; w < process->n_workers; w++)
+        while (worker_version(process->workers[w]) < version && clock_mono_ns() < until_ns)
+            usleep(ADOPT_POLL_US);
+}
+
+/* Hands a snapshot whose targets are watched to the workers. */
+static void adopt(struct process *process, struct snapshot *now)
+{
+    struct snapshot *old = process->current;
+    snapshot_ref(now);
+    process->current = now;
+    process->version = now->version;
+    process->log = (struct snapshot_log *)now->log;
+    for (uint32_t w = 0; w < process->n_workers; w++)
+        worker_publish(process->workers[w], now);
+    wait_until_in_force(process, now->version);
+    watch(process, now, NULL);
+    snapshot_warn_expiring(now);
+    process->view.snapshot = now;
+    process->view.accesslog = now->log ? now->log->log : NULL;
+    process->view.reload.succeeded_wall_ns = clock_wall_ns();
+    if (!old)
+        return;
+    snapshot_unref(old);
+    old->next = process->retired;
+    process->retired = old;
+    struct loop *loop = control_loop(process->control);
+    loop_timer_set(loop, &process->reap_timer, loop->now_ns + REAP_MS * NS_PER_MS);
+}
+
+iso_err apply_build(struct process *process, struct config **config, struct snapshot **out,
+                    struct iso_diag *diag)
+{
+    struct snapshot_log *log;
+    iso_err err = open_log(process, &(*config)->access_log, &log, diag);
+    if (err)
+        return err;
+    err = snapshot_build(config, process->registry, process->n_workers, process->version + 1, out, diag);
+    if (err) {
+        if (log && log->refs == 0) {
+            log->refs = 1;
+            log_unref(log);
+        }
+        return err;
+    }
+    if (log)
+        log->refs++;
+    (*out)->log = log;
+    return ISO_OK;
+}
+
+void apply_first(struct process *process, struct snapshot *first)
+{
+    watch(process, first, NULL);
+    if (!health_settle(process->health, SETTLE_MS))
+        log_notice("some targets have not answered their first check within %d ms", SETTLE_MS);
+    adopt(process, first);
+}
+
+static void listen_as_before(struct process *process)
+{
+    struct iso_diag ignored;
+    diag_init(&ignored);
+    if (control_listen(process->control, &process->current->config->admin, &ignored))
+        log_error("the admin listener of the old configuration could not be opened again");
+    diag_fini(&ignored);
+}
+
+static iso_err prepare(void *owner, struct config **config, struct iso_diag *diag)
+{
+    struct process *process = owner;
+    iso_assert(!process->prepared);
+    iso_err err = control_listen(process->control, &(*config)->admin, diag);
+    if (err)
+        return err;
+    err = apply_build(process, config, &process->prepared, diag);
+    if (err)
+        listen_as_before(process);
+    return err;
+}
+
+static void discard(void *owner)
+{
+    struct process *process = owner;
+    apply_free_snapshot(process, process->prepared);
+    process->prepared = NULL;
+    listen_as_before(process);
+}
+
+static const struct config *current(void *owner)
+{
+    return ((struct process *)owner)->current->config;
+}
+
+/* Is there, in every group that has targets, one that work may go to, as far as there was one before? */
+static bool can_serve(const struct snapshot *snapshot)
+{
+    for (uint32_t g = 0; g < snapshot->n_groups; g++) {
+        const struct snap_group *group = &snapshot->groups[g];
+        bool is_pending = false, is_usable = false;
+        for (uint32_t t = 0; t < group->n_targets && !is_usable; t++) {
+            is_usable = health_is_usable(&group->targets[t]->health);
+            is_pending |= atomic_load_explicit(&group->targets[t]->health.state, memory_order_relaxed) ==
+                          TARGET_PENDING;
+        }
+        if (is_pending && !is_usable)
+            return false;
+    }
+    return true;
+}
+
+static void go_on(struct process *process)
+{
+    struct loop *loop = control_loop(process->control);
+    bool is_settled = health_settle(process->health, 0);
+    bool may_serve = is_settled || (!process->is_patient && can_serve(process->prepared));
+    if (!may_serve && clock_mono_ns() < process->settle_until_ns) {
+        loop_timer_set(loop, &process->settle_timer, clock_mono_ns() + SETTLE_POLL_MS * NS_PER_MS);
+        return;
+    }
+    if (!may_serve)
+        log_notice("some targets have not answered their first check within %d ms", SETTLE_MS);
+    struct snapshot *now = process->prepared;
+    void (*published)(void *arg) = process->published;
+    process->prepared = NULL;
+    process->published = NULL;
+    adopt(process, now);
+    published(process->published_arg);
+}
+
+static void on_settle(struct loop *loop, struct loop_timer *timer)
+{
+    go_on(container_of(timer, struct process, settle_timer));
+}
+
+static void publish(void *owner, bool is_patient, void (*done)(void *arg), void *arg)
+{
+    struct process *process = owner;
+    iso_assert(process->prepared && !process->published);
+    process->published = done;
+    process->published_arg = arg;
+    process->is_patient = is_patient;
+    process->settle_until_ns = clock_mono_ns() + SETTLE_MS * NS_PER_MS;
+    watch(process, process->prepared, process->current);
+    go_on(process);
+}
+
+const struct document_hooks apply_hooks = {
+    .prepare = prepare, .publish = publish, .discard = discard, .current = current};
+
+void apply_init(struct process *process)
+{
+    loop_timer_init(&process->reap_timer, on_reap);
+    loop_timer_init(&process->settle_timer, on_settle);
+}
+
+/* Workers and health have ended. */
+void apply_fini(struct process *process)
+{
+    if (process->prepared)
+        apply_free_snapshot(process, process->prepared);
+    process->prepared = NULL;
+    if (process->current) {
+        snapshot_unref(process->current);
+        process->current->next = process->retired;
+        process->retired = process->current;
+    }
+    reap(process);
+    iso_assert(process->retired == NULL);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the running balancer share. */
+#ifndef ISOBAR_CLI_PROCESS_INTERNAL_H
+#define ISOBAR_CLI_PROCESS_INTERNAL_H
+
+#include "cli/process.h"
+#include "control/control.h"
+#include "control/document.h"
+#include "health/health.h"
+#include "proxy/worker.h"
+
+#include <limits.h>
+
+struct process {
+    const struct process_source *source;
+    uint32_t n_workers;
+    struct worker **workers;       /* owns */
+    struct control_worker *listed; /* owns: the same for the control pages */
+    uint32_t n_joined;
+    struct registry *registry; /* owns */
+    struct snapshot *current;  /* holds one reference */
+    struct snapshot *prepared; /* owns: built, not in force; NULL: none */
+    struct snapshot *retired;  /* list of those that workers may still use */
+    uint64_t version;          /* of the current snapshot; counts what was built, not what was configured */
+    struct snapshot_log *log;  /* the current one; the snapshots own it */
+    struct health *health;     /* owns */
+    struct control *control;   /* owns */
+    struct document *document; /* owns */
+    struct control_view view;
+    struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer, settle_timer;
+    uint64_t settle_until_ns;
+    bool is_patient;
+    void (*published)(void *arg); /* of the publication under way; NULL: none */
+    void *published_arg;
+    char executable[PATH_MAX]; /* that a successor is started from */
+    pid_t successor;           /* 0: none */
+};
+
+/* cli/apply.c: how a configuration comes into force. Threads: control. */
+void apply_init(struct process *process);
+/* The first configuration, when there are no workers and no health thread yet: binds and compiles. */
+iso_err apply_build(struct process *process, struct config **config, struct snapshot **out,
+                    struct iso_diag *diag) ISO_MUST_USE;
+/* And puts it in force, waiting for first checks. */
+void apply_first(struct process *process, struct snapshot *first);
+/* What the document calls. */
+extern const struct document_hooks apply_hooks;
+/* Forgets what is prepared, gives everything back that no worker uses. */
+void apply_fini(struct process *process);
+void apply_free_snapshot(struct process *process, struct snapshot *snapshot);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/document.h"
+
+#include "config/diff.h"
+#include "config/json_write.h"
+#include "config/load.h"
+#include "control/versions.h"
+#include "core/clock.h"
+
+#include <stdlib.h>
+
+/* A document is copied without what was taken out once that is more than half of it. */
+enum { COMPACT_NODES_MIN = 10000 };
+
+struct document {
+    struct loop *loop;
+    struct document_hooks hooks;
+    struct doc doc; /* owns */
+    struct iso_diag no_diag;
+    char *base_dir; /* owns */
+    uint64_t version;
+    struct list queue; /* of struct change, oldest first */
+    uint32_t n_queued;
+    struct change *at_hand; /* NULL: none; the first one taken from the queue */
+    bool is_closed, is_running;
+    uint32_t compact_nodes; /* after the last compaction */
+    struct versions versions;
+};
+
+static void write_changes(const struct config *from, const struct config *to, struct text *out)
+{
+    static const char *const words[] = {"added", "removed", "changed"};
+    struct arena arena;
+    arena_init(&arena);
+    const char *joint = "[";
+    for (const struct config_change *change = config_diff(from, to, &arena); change; change = change->next) {
+        text_printf(out, "%s{\"object\":", joint);
+        text_json(out, slice_str(change->object));
+        text_printf(out, ",\"change\":\"%s\",\"what\":", words[change->kind]);
+        text_json(out, slice_str(change->what));
+        text_add(out, SLICE("}"));
+        joint = ",";
+    }
+    text_printf(out, *joint == '[' ? "[]" : "]");
+    arena_fini(&arena);
+}
+
+static void remember(struct document *document, struct slice who, uint64_t wall_ms, struct slice changes)
+{
+    struct text text;
+    text_init(&text);
+    json_write(document->doc.root, NULL, &text);
+    versions_add(&document->versions, &(struct version_info){.number = document->version,
+                                                             .wall_ms = wall_ms,
+                                                             .who = who,
+                                                             .changes = changes,
+                                                             .document = text_slice(&text)});
+    text_fini(&text);
+}
+
+/* Faults of a change go to the change; between two, nobody finds any. */
+static void set_diag(struct document *document, struct iso_diag *diag)
+{
+    struct doc *doc = &document->doc;
+    doc->diag = diag;
+    doc->errors_before = diag->errors;
+    doc->warnings_before = diag->warnings;
+    doc->unsaid = 0;
+    doc->failed = false;
+}
+
+static void adopt_doc(struct document *document, struct doc *doc)
+{
+    document->doc = *doc;
+    document->doc.name = "";
+    document->compact_nodes = doc->n_nodes;
+    set_diag(document, &document->no_diag);
+    *doc = (struct doc){0};
+}
+
+struct document *document_new(struct loop *loop, const struct document_hooks *hooks, struct doc *doc,
+                              const char *base_dir, uint64_t version, struct slice who)
+{
+    struct document *document = calloc(1, sizeof(*document));
+    iso_assert(document != NULL);
+    document->loop = loop;
+    document->hooks = *hooks;
+    document->base_dir = strdup(base_dir);
+    iso_assert(document->base_dir != NULL);
+    document->version = version;
+    list_init(&document->queue);
+    diag_init(&document->no_diag);
+    versions_init(&document->versions);
+    adopt_doc(document, doc);
+    remember(document, who, clock_wall_ns() / NS_PER_MS, SLICE("[]"));
+    return document;
+}
+
+static void finish(struct change *change, enum change_outcome outcome, const struct config *tried)
+{
+    struct document *document = change->document;
+    struct api_call *call = change->call;
+    if (document->at_hand == change)
+        document->at_hand = NULL;
+    if (document->doc.diag == &change->diag)
+        set_diag(document, &document->no_diag);
+    change->done(change, outcome, tried);
+    diag_fini(&change->diag);
+    text_fini(&change->changes);
+    if (change->fresh_config)
+        config_free(change->fresh_config);
+    if (change->fresh) {
+        doc_fini(change->fresh);
+        free(change->fresh);
+    }
+    if (change->free)
+        change->free(change);
+    if (call) /* which holds the change, as a rule */
+        api_finish(call);
+}
+
+/* Faults are shown as the client sees them: below what it named. */
+static void strip_prefix(struct change *change)
+{
+    size_t len = change->prefix ? strlen(change->prefix) : 0;
+    for (struct diag_entry *entry = change->diag.first; entry && len; entry = entry->next)
+        if (strncmp(entry->path, change->prefix, len) == 0 &&
+            (entry->path[len] == '/' || entry->path[len] == '\0'))
+            entry->path += len;
+}
+
+static void refuse(struct change *change, enum change_outcome outcome)
+{
+    strip_prefix(change);
+    if (change->call && outcome == CHANGE_FAILED)
+        api_fail_diag(change->call, 409, "cannot_apply", &change->diag);
+    else if (change->call)
+        api_fail_diag(change->call, 422, "invalid", &change->diag);
+    finish(change, outcome, NULL);
+}
+
+static bool changes_nothing(struct document *document, struct change *change)
+{
+    if (change->fresh)
+        return doc_eq(change->fresh->root, document->doc.root);
+    return change->edit.last == NULL;
+}
+
+static void compact(struct document *document)
+{
+    if (document->doc.n_nodes < COMPACT_NODES_MIN || document->doc.n_nodes / 2 < document->compact_nodes)
+        return;
+    doc_compact(&document->doc);
+    document->compact_nodes = document->doc.n_nodes;
+}
+
+static void run_queue(struct document *document);
+
+static void on_published(void *arg)
+{
+    struct change *change = arg;
+    struct document *document = change->document;
+    if (change->fresh) {
+        doc_fini(&document->doc);
+        adopt_doc(document, change->fresh);
+        free(change->fresh);
+        change->fresh = NULL;
+    } else {
+        doc_edit_redo(&change->edit);
+    }
+    document->version = change->version;
+    change->wall_ms = clock_wall_ns() / NS_PER_MS;
+    remember(document, change->who, change->wall_ms, text_slice(&change->changes));
+    compact(document);
+    finish(change, CHANGE_MADE, NULL);
+    run_queue(document);
+}
+
+/* Committed: nothing can fail any more. */
+static void publish(struct change *change)
+{
+    struct document *document = change->document;
+    document->hooks.publish(document->hooks.owner, change->is_patient, on_published, change);
+}
+
+/* Compiles, and makes ready what a commit needs. */
+static void prepare(struct change *change, struct config *config)
+{
+    struct document *document = change->document;
+    const struct config *before = document_config(document);
+    change->config = config;
+    iso_err err = document->hooks.prepare(document->hooks.owner, &config, &change->diag);
+    if (!change->fresh)
+        doc_edit_undo(&change->edit);
+    if (err) {
+        config_free(config);
+        refuse(change, err == ISO_ERR_SYSTEM ? CHANGE_FAILED : CHANGE_REFUSED);
+        return;
+    }
+    write_changes(before, change->config, &change->changes);
+    change->version = document->version + 1;
+    publish(change);
+}
+
+static struct config *decode(struct document *document, struct change *change)
+{
+    struct config *config = change->fresh_config;
+    change->fresh_config = NULL;
+    if (config)
+        return config;
+    struct doc *doc = change->fresh ? change->fresh : &document->doc;
+    if (config_load_doc(doc, document->base_dir, &config))
+        return NULL;
+    return config;
+}
+
+static void take(struct document *document, struct change *change)
+{
+    change->version = document->version;
+    if (document->is_closed) {
+        if (change->call)
+            api_fail(change->call, 503, "shutting_down", "", "this process is ending");
+        finish(change, CHANGE_ABANDONED, NULL);
+        return;
+    }
+    document->at_hand = change;
+    set_diag(document, &change->diag);
+    doc_edit_begin(&change->edit, &document->doc);
+    bool is_made = change->make(change);
+    if (!is_made || change->edit.is_too_deep) {
+        doc_edit_undo(&change->edit);
+        if (is_made && change->call)
+            api_fail(change->call, 422, "invalid", "", "is nested deeper than %d levels", DOC_DEPTH_MAX);
+        finish(change, CHANGE_REFUSED, NULL);
+        return;
+    }
+    if (!change->is_dry_run && !change->fresh_config && changes_nothing(document, change)) {
+        finish(change, CHANGE_NONE, NULL);
+        return;
+    }
+    struct config *config = decode(document, change);
+    if (!config || change->is_dry_run) {
+        doc_edit_undo(&change->edit);
+        if (config)
+            finish(change, CHANGE_TRIED, config);
+        else
+            refuse(change, CHANGE_REFUSED);
+        config_free(config);
+        return;
+    }
+    prepare(change, config);
+}
+
+static void run_queue(struct document *document)
+{
+    if (document->is_running)
+        return;
+    document->is_running = true;
+    while (!document->at_hand && !list_is_empty(&document->queue)) {
+        struct change *change = container_of(document->queue.next, struct change, node);
+        list_remove(&change->node);
+        document->n_queued--;
+        take(document, change);
+    }
+    document->is_running = false;
+}
+
+void document_submit(struct document *document, struct change *change)
+{
+    change->document = document;
+    list_init(&change->node);
+    diag_init(&change->diag);
+    text_init(&change->changes);
+    if (document->n_queued >= DOCUMENT_QUEUE_MAX) {
+        if (change->call)
+            api_fail(change->call, 503, "busy", "", "too many changes wait already");
+        finish(change, CHANGE_ABANDONED, NULL);
+        return;
+    }
+    list_push_back(&document->queue, &change->node);
+    document->n_queued++;
+    run_queue(document);
+}
+
+void document_close(struct document *document)
+{
+    document->is_closed = true;
+}
+
+void document_free(struct document **taken)
+{
+    struct document *document = *taken;
+    *taken = NULL;
+    if (!document)
+        return;
+    document->is_closed = true;
+    if (document->at_hand) { /* it waits for checks of new targets */
+        struct change *change = document->at_hand;
+        if (change->call)
+            api_fail(change->call, 503, "shutting_down", "", "this process is ending");
+        finish(change, CHANGE_ABANDONED, NULL);
+    }
+    run_queue(document);
+    versions_fini(&document->versions);
+    doc_fini(&document->doc);
+    diag_fini(&document->no_diag);
+    free(document->base_dir);
+    free(document);
+}
+
+struct doc *document_doc(struct document *document)
+{
+    return &document->doc;
+}
+
+const struct config *document_config(const struct document *document)
+{
+    return document->hooks.current(document->hooks.owner);
+}
+
+uint64_t document_version(const struct document *document)
+{
+    return document->version;
+}
+
+const char *document_base_dir(const struct document *document)
+{
+    return document->base_dir;
+}
+
+const struct version_info *document_history(const struct document *document, size_t index)
+{
+    return index < document->versions.n ? &document->versions.all[document->versions.n - 1 - index] : NULL;
+}
+
+const struct version_info *document_find_version(const struct document *document, uint64_t number)
+{
+    return versions_find(&document->versions, number);
+}

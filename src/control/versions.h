@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last versions of the configuration, in memory: as many as fit into a number and a size. */
+#ifndef ISOBAR_CONTROL_VERSIONS_H
+#define ISOBAR_CONTROL_VERSIONS_H
+
+#include "control/document.h"
+
+enum { VERSIONS_MAX = 100, VERSIONS_BYTES = 64 << 20 };
+
+struct versions {
+    struct version_info all[VERSIONS_MAX]; /* owns the texts; newest last */
+    size_t n, bytes;
+};
+
+void versions_init(struct versions *versions);
+void versions_fini(struct versions *versions);
+/* Copies; what is oldest goes when there is no room. The newest is always kept. */
+void versions_add(struct versions *versions, const struct version_info *version);
+/* NULL: not known, or no longer. */
+const struct version_info *versions_find(const struct versions *versions, uint64_t number);
+
+#endif
