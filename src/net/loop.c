@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { EVENTS_PER_TURN = 512 };
+enum { EVENTS_PER_TURN = 512, LOOK_AHEAD_SLOTS = 64 };
 #define TICK_NS (LOOP_TICK_MS * NS_PER_MS)
 
 static void on_wake(struct loop *loop, struct loop_io *io, uint32_t events)
@@ -122,6 +122,8 @@ static void wheel_insert(struct loop *loop, struct loop_timer *timer)
     uint64_t furthest = loop->wheel_ns + (LOOP_WHEEL_SLOTS - 2) * TICK_NS;
     uint64_t at = timer->due_ns < loop->wheel_ns ? loop->wheel_ns : timer->due_ns;
     timer->slot_ns = at > furthest ? furthest : at;
+    if (timer->slot_ns < loop->next_slot_ns)
+        loop->next_slot_ns = timer->slot_ns / TICK_NS * TICK_NS;
     list_push_back(&loop->wheel[timer->slot_ns / TICK_NS % LOOP_WHEEL_SLOTS], &timer->node);
 }
 
@@ -196,19 +198,25 @@ static void run_timers(struct loop *loop)
     }
 }
 
-/* How long epoll may sleep, in ms: to the end of the next slot that holds a timer, looked for a second ahead.
- */
-static int sleep_ms(const struct loop *loop)
+/* The first slot at or behind the hand that holds a timer, looked for a second ahead. */
+static uint64_t find_next_slot(const struct loop *loop)
+{
+    uint64_t tick = loop->wheel_ns / TICK_NS, ahead = 0;
+    while (ahead < LOOK_AHEAD_SLOTS && list_is_empty(&loop->wheel[(tick + ahead) % LOOP_WHEEL_SLOTS]))
+        ahead++;
+    return (tick + ahead) * TICK_NS;
+}
+
+/* How long epoll may sleep, in ms: to the end of the next slot. It is looked for only when the last one found
+ * has passed; a slot that has lost its timers since costs one turn. */
+static int sleep_ms(struct loop *loop)
 {
     if (loop->n_timers == 0)
         return -1;
-    uint64_t tick = loop->wheel_ns / TICK_NS;
-    for (uint64_t ahead = 0; ahead < 64; ahead++)
-        if (!list_is_empty(&loop->wheel[(tick + ahead) % LOOP_WHEEL_SLOTS])) {
-            uint64_t end_ns = (tick + ahead + 1) * TICK_NS;
-            return end_ns <= loop->now_ns ? 0 : (int)((end_ns - loop->now_ns) / NS_PER_MS) + 1;
-        }
-    return 64 * LOOP_TICK_MS;
+    if (loop->next_slot_ns < loop->wheel_ns / TICK_NS * TICK_NS)
+        loop->next_slot_ns = find_next_slot(loop);
+    uint64_t end_ns = loop->next_slot_ns + TICK_NS;
+    return end_ns <= loop->now_ns ? 0 : (int)((end_ns - loop->now_ns) / NS_PER_MS) + 1;
 }
 
 void loop_run(struct loop *loop)

@@ -65,9 +65,10 @@ enum { LOOP_WHEEL_SLOTS = 1024, LOOP_TICK_MS = 16 };
 struct loop {
     /* owner thread only */
     int epoll_fd;
-    uint64_t now_ns;   /* monotonic, of this turn */
-    uint64_t wall_ns;  /* of this turn */
-    uint64_t wheel_ns; /* the wheel has been looked at up to here */
+    uint64_t now_ns;       /* monotonic, of this turn */
+    uint64_t wall_ns;      /* of this turn */
+    uint64_t wheel_ns;     /* the wheel has been looked at up to here */
+    uint64_t next_slot_ns; /* no timer stands in a slot before; behind the hand: not known */
     struct list wheel[LOOP_WHEEL_SLOTS];
     uint32_t n_timers;
     struct list later;
