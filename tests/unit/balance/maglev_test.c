@@ -162,14 +162,18 @@ static void plain_maglev(const struct built *b, const uint32_t *order, uint32_t 
 
 static void the_table_is_the_papers_I2(void **state)
 {
-    struct built b;
-    built_init(&b, 20, M, 7);
     static const uint32_t by_name[] = {0, 1, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 2, 3, 4, 5, 6, 7, 8, 9};
-    static uint32_t plain[M];
-    built_fill(&b);
-    plain_maglev(&b, by_name, plain);
-    assert_memory_equal(b.slots, plain, sizeof(plain));
-    built_close(&b);
+    static const uint32_t sizes[] = {23, 29, 101, 1009, M, MAGLEV_SIZE_LARGE};
+    for (size_t i = 0; i < iso_countof(sizes); i++) {
+        struct built b;
+        uint32_t *plain = malloc(sizeof(uint32_t) * sizes[i]);
+        built_init(&b, 20, sizes[i], 7);
+        built_fill(&b);
+        plain_maglev(&b, by_name, plain);
+        assert_memory_equal(b.slots, plain, sizeof(uint32_t) * sizes[i]);
+        built_close(&b);
+        free(plain);
+    }
 }
 
 static void order_of_the_input_does_not_matter_I2(void **state)
