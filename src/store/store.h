@@ -42,6 +42,7 @@ struct store_answer {
     uint64_t version;                     /* commit: the new one; CONFLICT: the current one */
     const struct store_version *versions; /* load and get: one; list: newest first */
     uint32_t n_versions;
+    bool in_tables;     /* load: the tables beside the documents are those of this version */
     const char *reason; /* of UNAVAILABLE and IN_DOUBT, for people: "no connection to 10.0.0.7: timeout" */
 };
 
@@ -72,6 +73,11 @@ struct store_events {
     void (*on_available)(void *owner, bool is_available);
 };
 
+/* Is it a URL that some kind of store takes? Threads: any. */
+bool store_takes_url(struct slice url);
+/* A URL without its password, for messages. Owns: the arena. */
+const char *store_shown_url(struct slice url, struct arena *arena);
+
 /* Begins to open the store that `config` names and returns; while it is not open store_is_available() is
  * false and calls wait for it up to their deadline. Fails only on a URL that cannot be. Copies what it needs.
  * `known`: the version in force, from store/boot.h. Errors: ISO_ERR_INVALID, reported at /store/url. */
@@ -88,6 +94,13 @@ void store_commit(struct store *store, const struct store_change *change, store_
 /* Up to `limit` versions below `below` (0: from the newest), newest first, without documents. */
 void store_list(struct store *store, uint64_t below, uint32_t limit, store_answer_fn *done, void *owner);
 void store_get(struct store *store, uint64_t number, store_answer_fn *done, void *owner);
+
+/* Writes the tables of pools and backends anew for `version`; the answer to a load with in_tables false. */
+void store_fill_tables(struct store *store, uint64_t version, const struct config *config,
+                       store_answer_fn *done, void *owner);
+/* The document as what a node starts from while the store is away (H3): writes the last good copy, in the
+ * background. Call it with what came into force. */
+void store_keep_good(struct store *store, uint64_t version, struct slice document);
 
 bool store_is_available(const struct store *store);
 /* Why it is not available; "" while it is. Valid until the loop's next turn. */
