@@ -89,6 +89,10 @@ struct config_match {
     uint32_t n_query;
     struct ip_prefix *sources; /* any may match */
     uint32_t n_sources;
+    struct slice *sni; /* of TLS that passes through: exact or "*.suffix", lower case; any may match */
+    uint32_t n_sni;
+    struct slice *alpn; /* any may match */
+    uint32_t n_alpn;
 };
 
 struct config_forward {
@@ -158,7 +162,14 @@ struct config_rule {
     struct config_rate_limit rate_limit;
 };
 
-enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS, CONFIG_TCP };
+/* TLS: passed on as it is. */
+enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS, CONFIG_TCP, CONFIG_TLS };
+
+/* Are bytes relayed, whatever they are? */
+static inline bool config_is_relayed(enum config_protocol protocol)
+{
+    return protocol == CONFIG_TCP || protocol == CONFIG_TLS;
+}
 
 struct config_listener {
     struct slice name; /* "LB/PORT" unless given; unique; label of the metrics */

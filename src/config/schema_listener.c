@@ -102,6 +102,10 @@ static const struct schema_key match_keys[] = {
           "all of these cookies; \"*\": present"),
     PAIRS("query", query, n_query, NULL, NULL, "values", "all of these query parameters; \"*\": present"),
     PREFIXES("source", sources, n_sources, "the client's address is in any of these"),
+    TEXTS("sni", sni, n_sni, check_host_pattern, EXPECT_HOST,
+          "the name that the client asks for is any of these, exact or *.suffix (TLS)"),
+    TEXTS("alpn", alpn, n_alpn, NULL, "names of protocols such as h2",
+          "the client offers any of these protocols (TLS)"),
     END};
 static const struct schema_section match_section = {
     .keys = match_keys, .item = "a match", .doc = "Conditions; all that are given must hold."};
@@ -138,7 +142,7 @@ static const struct schema_key listener_timeouts_keys[] = {
     NUMBER("body_ms", body_ms, 1, DAY_MS, "15000", "without any byte of a request body (408)"),
     NUMBER("idle_ms", idle_ms, 1, DAY_MS, "60000", "between two requests of a connection"),
     NUMBER("handshake_ms", handshake_ms, 1, HOUR_MS, "10000",
-           "for the whole TLS handshake and for a PROXY header, each from its start"),
+           "for the whole TLS handshake, and for a PROXY header and a ClientHello before it"),
     NUMBER("tunnel_ms", tunnel_ms, 1, 7 * DAY_MS, "3600000",
            "of an upgraded connection without a byte in either direction"),
     END};
@@ -179,12 +183,18 @@ static const struct schema_section listener_limits = {
 #undef HOLDER
 
 #define HOLDER struct config_listener
+static const struct schema_choice listener_protocols[] = {
+    {"HTTP", CONFIG_HTTP, "HTTP/1.1"},
+    {"HTTPS", CONFIG_HTTPS, "the same over TLS"},
+    {"TCP", CONFIG_TCP, "anything: bytes both ways"},
+    {"TLS", CONFIG_TLS, "TLS that is passed on as it is, by the name that the client asks for"},
+    {NULL}};
 static const struct schema_key listener_keys[] = {
     TEXT("name", name, check_name, EXPECT_NAME, NULL,
          "label in metrics and logs, unique; unset: LOAD_BALANCER/PORT"),
     NUMBER("port", endpoint.port, 1, 65535, NULL, "port on the load balancer's vip"),
     TEXT("unix", endpoint.unix_path, check_unix_path, EXPECT_UNIX, NULL, "a unix socket in place of a port"),
-    CHOICE("protocol", protocol, schema_protocols, "HTTP", "what clients speak"),
+    CHOICE("protocol", protocol, listener_protocols, "HTTP", "what clients speak"),
     OPTIONAL("proxy_protocol", proxy_protocol, proxy_protocol.set, proxy_protocol_section,
              "clients are told by a proxy in front (PROXY protocol)"),
     TEXTS("certificates", certificate_names, n_certificates, check_name, EXPECT_NAME,

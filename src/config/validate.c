@@ -67,29 +67,17 @@ static void name_listener(struct validator *v, const struct config_load_balancer
             : arena_printf(arena, "%.*s/%u", SLICE_ARG(lb->name), listener->endpoint.port));
 }
 
-/* A TCP listener has a TCP target group and nothing that looks into requests. */
-static void check_tcp_listener(struct validator *v, const struct config_listener *listener,
-                               const struct doc_node *node)
-{
-    static const char *const http_only[] = {"rules", "redirect"};
-    for (size_t i = 0; i < iso_countof(http_only); i++)
-        if (validate_has(node, http_only[i]))
-            validate_fault(v, doc_get(node, http_only[i]),
-                           "belongs to listeners with protocol: HTTP or HTTPS, but this one has TCP");
-    if (!validate_has(node, "default_target_group"))
-        validate_fault(v, node,
-                       "has protocol: TCP and no \"default_target_group\", expected the group to connect to");
-}
-
 /* What an HTTP listener sends to must speak HTTP, and the other way round. */
 void validate_group_protocol(struct validator *v, enum config_protocol listener, uint32_t group,
                              const struct doc_node *node)
 {
     bool group_is_tcp = v->config->target_groups[group].protocol == CONFIG_TCP;
-    if (group_is_tcp != (listener == CONFIG_TCP))
+    if (group_is_tcp != config_is_relayed(listener))
         validate_fault(v, node, "has protocol: %s, but the listener has %s",
                        group_is_tcp ? "TCP" : "HTTP or HTTPS",
-                       listener == CONFIG_TCP ? "TCP" : "HTTP or HTTPS");
+                       listener == CONFIG_TLS   ? "TLS, which passes on to groups with TCP"
+                       : listener == CONFIG_TCP ? "TCP"
+                                                : "HTTP or HTTPS");
 }
 
 static void check_proxy_protocol(struct validator *v, const struct config_listener *listener,
@@ -119,8 +107,8 @@ static void check_listener_actions(struct validator *v, struct config_listener *
         listener->default_target_group = (int32_t)index;
         validate_group_protocol(v, listener->protocol, index, doc_get(node, "default_target_group"));
     }
-    if (listener->protocol == CONFIG_TCP) {
-        check_tcp_listener(v, listener, node);
+    if (config_is_relayed(listener->protocol)) {
+        validate_relay_listener(v, listener, node);
         return;
     }
     if (has_redirect)

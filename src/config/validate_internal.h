@@ -24,6 +24,12 @@ void validate_group_protocol(struct validator *v, enum config_protocol listener,
                              const struct doc_node *node);
 bool validate_group_ref(struct validator *v, struct slice name, const struct doc_node *node, uint32_t *index);
 
+/* Listeners that pass bytes on: what they need and what has no meaning there. */
+void validate_relay_listener(struct validator *v, const struct config_listener *listener,
+                             const struct doc_node *node);
+/* Conditions and actions that the listener's protocol does not know. */
+void validate_rule_protocol(struct validator *v, const struct config_listener *listener,
+                            const struct doc_node *node);
 void validate_rules(struct validator *v, struct config_listener *listener, const struct doc_node *node);
 void validate_rate_limit(struct validator *v, const struct config_rate_limit *limit,
                          const struct doc_node *node);

@@ -37,7 +37,8 @@ static void report_forward_twin(struct doc *doc, const struct name *twin, const 
               SLICE_ARG(twin->text), doc_place(first->node, &doc->arena));
 }
 
-static void check_forward(struct validator *v, struct config_rule *rule, const struct doc_node *node)
+static void check_forward(struct validator *v, enum config_protocol protocol, struct config_rule *rule,
+                          const struct doc_node *node)
 {
     const struct doc_node *list = doc_get(node, "forward");
     if (!list || list->kind != DOC_LIST)
@@ -55,7 +56,7 @@ static void check_forward(struct validator *v, struct config_rule *rule, const s
         if (!forward->target_group_name.ptr ||
             !validate_group_ref(v, forward->target_group_name, name, &forward->target_group))
             continue;
-        validate_group_protocol(v, CONFIG_HTTP, forward->target_group, name);
+        validate_group_protocol(v, protocol, forward->target_group, name);
         names_add(&names, forward->target_group_name, i, name);
     }
     if (weights == 0 && names.n == list->n && names.n > 0)
@@ -132,7 +133,8 @@ void validate_rules(struct validator *v, struct config_listener *listener, const
             continue;
         check_action(v, item);
         check_match(v, item);
-        check_forward(v, rule, item);
+        check_forward(v, listener->protocol, rule, item);
+        validate_rule_protocol(v, listener, item);
         if (validate_has(item, "redirect"))
             validate_redirect(v, &rule->redirect, doc_get(item, "redirect"));
         check_respond(v, rule, item);

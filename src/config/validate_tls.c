@@ -74,7 +74,9 @@ void validate_listener_tls(struct validator *v, struct config_listener *listener
     if (!is_tls && (tls || validate_has(node, "certificates")))
         validate_fault(v, tls ? tls : doc_get(node, "certificates"),
                        "belongs to listeners with protocol: HTTPS, but this one has %s%s",
-                       listener->protocol == CONFIG_TCP ? "TCP" : "HTTP",
+                       listener->protocol == CONFIG_TLS   ? "TLS, which is not decrypted"
+                       : listener->protocol == CONFIG_TCP ? "TCP"
+                                                          : "HTTP",
                        validate_has(node, "protocol") ? "" : " (the default)");
     if (is_tls && !validate_has(node, "certificates"))
         validate_fault(v, validate_at(node, "protocol"),

@@ -20,7 +20,7 @@ enum { ACCEPTS_PER_TURN = 64, ACCEPT_RETRY_MS = 100 };
 
 void accept_hand_over(struct worker_listener *listener, int fd, struct arrival_facts *facts)
 {
-    if (listener->current->config->protocol == CONFIG_TCP)
+    if (config_is_relayed(listener->current->config->protocol))
         relay_open(listener, fd, facts);
     else
         client_open(listener, fd, facts);

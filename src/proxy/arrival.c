@@ -14,6 +14,7 @@ struct arrival {
     struct net_addr peer;
     struct buf *proxied; /* owns */
     bool wants_header;   /* a PROXY header must come */
+    bool wants_hello;    /* a ClientHello must come, behind it */
     struct list node;    /* in listener->arrivals */
     struct loop_deferred deferred;
 };
@@ -92,12 +93,18 @@ static bool take_header(struct arrival *arrival, const struct proxyproto *header
     return true;
 }
 
-static void hand_over(struct arrival *arrival)
+static void hand_over(struct arrival *arrival, const struct client_hello *hello)
 {
     struct worker_listener *listener = arrival->listener;
     struct net_addr peer = arrival->peer;
     struct arrival_facts facts = {.peer = &peer, .proxied = arrival->proxied};
     int fd = arrival->io.fd;
+    if (arrival->wants_hello) {
+        struct ip_addr ip = net_addr_to_ip(&peer);
+        facts.server_name = hello->server_name;
+        facts.rule = sni_match(listener->current->names, hello, &ip);
+        counter_add(&listener->counters->hellos, 1);
+    }
     arrival->proxied = NULL;
     if (arrival->io.is_armed)
         loop_disarm(&listener->worker->loop, &arrival->io);
@@ -143,15 +150,38 @@ static enum step read_header(struct arrival *arrival)
     return STEP_END;
 }
 
+/* `*hello` borrows from the worker's buffers. */
+static enum step read_hello(struct arrival *arrival, struct client_hello *hello)
+{
+    struct worker *worker = worker_of(arrival);
+    size_t n = 0;
+    enum step step = peek(arrival, &n);
+    if (step != STEP_DONE)
+        return step;
+    switch (client_hello_peek(worker->rbuf, n, worker->scratch, hello)) {
+    case CLIENT_HELLO_COMPLETE:
+        return STEP_DONE;
+    case CLIENT_HELLO_INCOMPLETE:
+        return STEP_WAIT;
+    case CLIENT_HELLO_INVALID:
+        break;
+    }
+    counter_add(&arrival->listener->counters->hellos_invalid, 1);
+    return STEP_END;
+}
+
 /* Looks at what has come. False: the connection has ended or was handed over. */
 static bool advance(struct arrival *arrival)
 {
+    struct client_hello hello = {0};
     enum step step = arrival->wants_header ? read_header(arrival) : STEP_DONE;
+    if (step == STEP_DONE && arrival->wants_hello)
+        step = read_hello(arrival, &hello);
     switch (step) {
     case STEP_WAIT:
         return true;
     case STEP_DONE:
-        hand_over(arrival);
+        hand_over(arrival, &hello);
         return false;
     case STEP_END:
         break;
@@ -170,7 +200,8 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
 static void on_due(struct loop *loop, struct loop_timer *timer)
 {
     struct arrival *arrival = container_of(timer, struct arrival, timer);
-    counter_add(&arrival->listener->counters->proxy_timeouts, 1);
+    struct listener_counters *counters = arrival->listener->counters;
+    counter_add(arrival->wants_header ? &counters->proxy_timeouts : &counters->hellos_late, 1);
     end_arrival(arrival);
 }
 
@@ -204,7 +235,8 @@ void arrival_open(struct worker_listener *listener, int fd, const struct net_add
     *arrival = (struct arrival){.io = {.fd = fd, .on_ready = on_ready},
                                 .listener = listener,
                                 .peer = *peer,
-                                .wants_header = wants_header};
+                                .wants_header = wants_header,
+                                .wants_hello = config->protocol == CONFIG_TLS};
     loop_timer_init(&arrival->timer, on_due);
     list_push_back(&listener->arrivals, &arrival->node);
     if (!advance(arrival))

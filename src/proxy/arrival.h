@@ -14,6 +14,9 @@
 struct arrival_facts {
     const struct net_addr *peer; /* whom it is from: as a PROXY header says, else the socket's */
     struct buf *proxied;         /* owns: that header, where a target group may want it; else NULL */
+    /* Of a TLS listener; borrow for the call. */
+    struct slice server_name;       /* ptr NULL: none was asked for */
+    const struct config_rule *rule; /* NULL: the listener's default */
 };
 
 /* The worker's memory for arrivals. */
@@ -21,7 +24,7 @@ void arrival_init(struct worker *worker);
 /* Does the listener look at first bytes? */
 static inline bool arrival_is_wanted(const struct config_listener *config)
 {
-    return config->proxy_protocol.set;
+    return config->proxy_protocol.set || config->protocol == CONFIG_TLS;
 }
 /* Takes the accepted descriptor over. Threads: the worker. */
 void arrival_open(struct worker_listener *listener, int fd, const struct net_addr *peer);

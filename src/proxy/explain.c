@@ -22,7 +22,7 @@ static const struct {
     uint16_t port;
 } schemes[] = {
     {{"http", 4}, CONFIG_HTTP, 80},  {{"https", 5}, CONFIG_HTTPS, 443}, {{"ws", 2}, CONFIG_HTTP, 80},
-    {{"wss", 3}, CONFIG_HTTPS, 443}, {{"tcp", 3}, CONFIG_TCP, 0},
+    {{"wss", 3}, CONFIG_HTTPS, 443}, {{"tcp", 3}, CONFIG_TCP, 0},       {{"tls", 3}, CONFIG_TLS, 0},
 };
 
 static iso_err fail(struct iso_diag *diag, const char *path, const char *fmt, ...) ISO_PRINTF(3, 4);
@@ -59,7 +59,7 @@ static iso_err parse_url(struct slice text, struct url *url, struct iso_diag *di
     while (i < iso_countof(schemes) && !slice_caseeq(schemes[i].name, url->scheme))
         i++;
     if (i == iso_countof(schemes))
-        return fail(diag, "/url", "begins with \"%.*s\", expected http, https, ws, wss or tcp",
+        return fail(diag, "/url", "begins with \"%.*s\", expected http, https, ws, wss, tcp or tls",
                     SLICE_ARG(url->scheme));
     struct slice rest = slice_of(behind.ptr + 3, behind.len - 3);
     size_t end = 0;
@@ -74,7 +74,7 @@ static iso_err parse_url(struct slice text, struct url *url, struct iso_diag *di
                     SLICE_ARG(url->authority));
     if (url->port == 0)
         url->port = schemes[i].port;
-    return url->port ? ISO_OK : fail(diag, "/url", "needs a port: tcp://HOST:PORT");
+    return url->port ? ISO_OK : fail(diag, "/url", "needs a port: tcp://HOST:PORT or tls://NAME:PORT");
 }
 
 /* 2: at this very address, 1: at all of them, 0: elsewhere. A name may stand for any address. */
@@ -307,6 +307,11 @@ iso_err explain_request(const struct snapshot *snapshot, const struct explain_qu
     enum config_protocol protocol = out->listener->config->protocol;
     if (protocol == CONFIG_TCP) {
         follow_listener(out, snapshot);
+    } else if (protocol == CONFIG_TLS) {
+        struct client_hello hello = {.server_name = url.host};
+        out->client = query->from;
+        out->rule = sni_match(out->listener->names, &hello, &out->client);
+        follow_rule(out, snapshot);
     } else if (url.protocol == CONFIG_HTTP && protocol == CONFIG_HTTPS) {
         answer(out, END_PLAIN_ON_TLS, 0);
     } else if (url.protocol != protocol) {

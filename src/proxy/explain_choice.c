@@ -197,7 +197,7 @@ static const char *describe_choice(const struct choice *choice)
 void explain_choice(struct explain *explain, struct explain_group *out, uint64_t now_ns, uint64_t wall_ns)
 {
     const struct snap_group *group = out->group;
-    bool is_relay = explain->listener->config->protocol == CONFIG_TCP;
+    bool is_relay = config_is_relayed(explain->listener->config->protocol);
     struct choice choice = {.explain = explain, .out = out, .now_ns = now_ns};
     rng_init(&choice.rng, 1); /* the same question gets the same answer */
     snapshot_corner_init(group, &choice.corner, &explain->arena);

@@ -13,8 +13,11 @@
 struct relay {
     struct conn client;
     struct worker_listener *listener;
-    struct snapshot *snapshot; /* pinned */
-    struct snap_group *group;  /* borrows from the snapshot */
+    struct snapshot *snapshot;      /* pinned */
+    struct snap_group *group;       /* borrows from the snapshot; NULL: there is none for it */
+    const struct config_rule *rule; /* the same; NULL: the listener's default */
+    char *server_name;              /* owns: worker->names; NULL: none, or nobody logs it */
+    uint8_t server_name_len;
     struct backend *backend;   /* counted in flight; NULL between attempts */
     struct upstream *upstream; /* lent; NULL between attempts */
     struct buf *preface;       /* owns: the PROXY header for the target, until one has accepted; NULL: none */
@@ -45,18 +48,21 @@ static struct target_counters *target_counters(const struct relay *relay)
 static void log_end(struct relay *relay, enum exchange_end end)
 {
     const struct worker *worker = worker_of(relay);
-    const struct config_target_group *group = relay->group->config;
+    const struct config_target_group *group = relay->group ? relay->group->config : NULL;
+    const struct config_listener *listener = relay->listener->current->config;
     struct accesslog_entry entry = {
         .wall_ns = relay->begun_wall_ns,
         .duration_us = (worker->loop.now_ns - relay->begun_ns) / NS_PER_US,
         .client = relay->peer,
         .peer = relay->peer,
         .peer_port = relay->peer_port,
-        .listener = relay->listener->current->config->name,
-        .group = group->name,
+        .listener = listener->name,
+        .rule = relay->rule ? relay->rule->name : (struct slice){0},
+        .group = group ? group->name : (struct slice){0},
+        .host = slice_of(relay->server_name, relay->server_name_len),
         .target = relay->n_tried ? group->targets[relay->tried[relay->n_tried - 1]].endpoint.text
                                  : (struct slice){0},
-        .protocol = "TCP",
+        .protocol = listener->protocol == CONFIG_TLS ? "TLS" : "TCP",
         .received_bytes = relay->received_bytes,
         .sent_bytes = relay->sent_bytes,
         .attempts = relay->attempts,
@@ -68,6 +74,8 @@ static void log_end(struct relay *relay, enum exchange_end end)
 static void release(struct loop *loop, struct loop_deferred *deferred)
 {
     struct relay *relay = container_of(deferred, struct relay, deferred);
+    if (relay->server_name)
+        slab_give(&worker_of(relay)->names, relay->server_name);
     slab_give(&worker_of(relay)->relays, relay);
 }
 
@@ -286,6 +294,7 @@ static void connect_next(struct relay *relay, enum exchange_end last)
 void relay_init(struct worker *worker)
 {
     slab_init(&worker->relays, sizeof(struct relay));
+    slab_init(&worker->names, UINT8_MAX);
 }
 
 /* The header that the group's targets want. False: no memory. */
@@ -298,9 +307,45 @@ static bool prepare_preface(struct relay *relay, const struct arrival_facts *fac
     const struct announce_facts known = {.peer = &relay->peer,
                                          .peer_port = relay->peer_port,
                                          .fd = relay->client.io.fd,
-                                         .proxied = facts->proxied};
+                                         .proxied = facts->proxied,
+                                         .server_name = facts->server_name};
     size_t len = announce_write(version, &known, header);
     return buf_append(&worker_of(relay)->bufs, &relay->preface, slice_of(header, len));
+}
+
+/* Nobody serves this: a client that speaks TLS is told so in its own way (RFC 6066 3, RFC 8446 6.2). */
+static void turn_away(struct relay *relay)
+{
+    static const char unrecognized_name[] = {21, 3, 3, 0, 2, 2, 112};
+    const struct config_rule *rule = relay->rule;
+    counter_add(&relay->listener->counters->hellos_unrouted, 1);
+    char *rbuf =
+        worker_of(relay)->rbuf; /* its hello is taken first: with bytes unread a close destroys the alert */
+    (void)!recv(relay->client.io.fd, rbuf, WORKER_READ_BYTES, 0);
+    ssize_t sent = send(relay->client.io.fd, unrecognized_name, sizeof(unrecognized_name), MSG_NOSIGNAL);
+    relay->sent_bytes += sent > 0 ? (size_t)sent : 0;
+    end_relay(relay, !rule ? END_NO_ROUTE : rule->deny_status ? END_DENY : END_ALL_WEIGHTS_ZERO);
+}
+
+/* The name that the client asks for, where it will be logged. */
+static void keep_name(struct relay *relay, struct slice name)
+{
+    if (!name.len || !relay->snapshot->log)
+        return;
+    relay->server_name = slab_try_take(&worker_of(relay)->names);
+    relay->server_name_len = relay->server_name ? (uint8_t)name.len : 0;
+    if (relay->server_name)
+        memcpy(relay->server_name, name.ptr, name.len);
+}
+
+/* The rule's group, or the listener's; NULL: none. */
+static struct snap_group *group_of(const struct worker_listener *listener, const struct config_rule *rule)
+{
+    const struct snap_listener *current = listener->current;
+    int32_t index = current->config->default_target_group;
+    if (rule)
+        index = rule->deny_status ? -1 : route_forward(rule, &listener->worker->rng);
+    return index < 0 ? NULL : &current->snapshot->groups[index];
 }
 
 void relay_open(struct worker_listener *listener, int fd, struct arrival_facts *facts)
@@ -316,7 +361,8 @@ void relay_open(struct worker_listener *listener, int fd, struct arrival_facts *
     struct snapshot *snapshot = listener->current->snapshot;
     *relay = (struct relay){.listener = listener,
                             .snapshot = snapshot,
-                            .group = &snapshot->groups[listener->current->config->default_target_group],
+                            .group = group_of(listener, facts->rule),
+                            .rule = facts->rule,
                             .begun_ns = worker->loop.now_ns,
                             .begun_wall_ns = worker->loop.wall_ns,
                             .active_ns = worker->loop.now_ns,
@@ -326,6 +372,12 @@ void relay_open(struct worker_listener *listener, int fd, struct arrival_facts *
     loop_later_init(&relay->resume, on_resume);
     list_push_back(&listener->relays, &relay->node);
     worker_pin(worker, snapshot);
+    keep_name(relay, facts->server_name);
+    if (!relay->group) {
+        buf_give(&worker->bufs, &facts->proxied);
+        turn_away(relay);
+        return;
+    }
     relay->hash = select_hash_address(&relay->peer);
     bool is_prepared = prepare_preface(relay, facts);
     buf_give(&worker->bufs, &facts->proxied);

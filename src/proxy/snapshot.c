@@ -108,6 +108,8 @@ static iso_err build_listener(struct snapshot *snapshot, struct registry *regist
     snapshot->n_listeners++;
     ratelimit_build(snapshot, registry, listener);
     iso_err err = snapshot_add_tls(snapshot, listener, diag);
+    if (config->protocol == CONFIG_TLS)
+        listener->names = sni_compile(config, &snapshot->arena);
     return err ? err : route_compile(config, &snapshot->arena, &listener->routes, diag);
 }
 

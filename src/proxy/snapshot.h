@@ -12,6 +12,7 @@
 #include "observe/accesslog.h"
 #include "proxy/forwarded.h"
 #include "proxy/route.h"
+#include "proxy/sni.h"
 #include "tls/client.h"
 #include "tls/server.h"
 #include "upstream/backend.h"
@@ -63,6 +64,7 @@ struct snap_listener {
     struct snap_limit *limits; /* of the rules that have one, in their order */
     uint32_t n_limits;
     const struct snap_limit **rule_limits; /* [rules]; NULL: that rule has none */
+    const struct sni_table *names;         /* of a TLS listener; NULL otherwise */
     bool keeps_headers; /* a target group wants to be told of clients: PROXY headers are kept */
 };
 

@@ -181,6 +181,7 @@ static void wind_up(struct worker *worker)
     slab_fini(&worker->exchanges);
     slab_fini(&worker->relays);
     slab_fini(&worker->arrivals);
+    slab_fini(&worker->names);
     buf_pool_fini(&worker->bufs);
     route_scratch_free(worker->route_scratch);
     free(worker->rbuf);

@@ -57,6 +57,7 @@ struct worker {
     struct list listeners;     /* of struct worker_listener */
     struct buf_pool bufs;
     struct slab clients, exchanges, relays, arrivals;
+    struct slab names; /* that relayed TLS clients ask for */
     struct pool pool;
     struct tls_thread *tls; /* owns */
     struct rng rng;
