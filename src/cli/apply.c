@@ -96,6 +96,7 @@ static void reap(struct process *process)
         *at = snapshot->next;
         apply_free_snapshot(process, snapshot);
     }
+    process->view.retired = process->retired;
 }
 
 static void on_reap(struct loop *loop, struct loop_timer *timer)
@@ -187,6 +188,7 @@ static void adopt(struct process *process, struct snapshot *now)
     snapshot_unref(old);
     old->next = process->retired;
     process->retired = old;
+    process->view.retired = old;
     struct loop *loop = control_loop(process->control);
     loop_timer_set(loop, &process->reap_timer, loop->now_ns + REAP_MS * NS_PER_MS);
 }

@@ -291,6 +291,7 @@ static void wind_up(struct process *process)
         }
     document_free(&process->document);
     process->view = (struct control_view){.version = process->view.version, .is_shutting_down = true};
+    recorder_stop(&process->recorder);
     if (process->control)
         control_close(&process->control);
     if (process->health)
@@ -370,6 +371,7 @@ int process_run(const struct process_source *source)
         log_ready(&process);
         loop_timer_set(control_loop(process.control), &process.expiry_timer,
                        control_loop(process.control)->now_ns + EXPIRY_S * NS_PER_S);
+        process.recorder = recorder_start(control_loop(process.control), &process.view);
         control_run(process.control);
     }
     wind_up(&process);

@@ -6,6 +6,7 @@
 #include "cli/process.h"
 #include "control/control.h"
 #include "control/document.h"
+#include "control/recorder.h"
 #include "health/health.h"
 #include "proxy/worker.h"
 
@@ -26,6 +27,7 @@ struct process {
     struct health *health;     /* owns */
     struct control *control;   /* owns */
     struct document *document; /* owns */
+    struct recorder *recorder; /* owns */
     struct control_view view;
     struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer, settle_timer;
     uint64_t settle_until_ns;

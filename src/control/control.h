@@ -26,6 +26,7 @@
 
 struct control;
 struct document;
+struct history;
 
 /* Called on the control thread, one at a time. None may be NULL. */
 struct control_callbacks {
@@ -49,6 +50,8 @@ struct control_view {
     const struct control_worker *workers; /* [n_workers]; same indexes as in every counters array */
     uint32_t n_workers;
     const struct accesslog *accesslog; /* NULL: off */
+    const struct history *history;     /* the last hour, see recorder.h; NULL: not recorded */
+    const struct snapshot *retired;    /* earlier ones that may be in use, a list; NULL: none */
     bool is_shutting_down;             /* lame duck: /healthz answers 503 from now on (E3) */
     struct {
         uint64_t succeeded, failed; /* reloads, the first load not counted */

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """isobar explain (K3): what it says of a request is what the request meets."""
+import http.client
 import json
 import random
+import urllib.parse
 
 import pytest
 
@@ -170,3 +172,74 @@ def test_what_the_parser_refuses_and_what_no_listener_takes(stand):
     assert "absolute URL" in explain(stand, proxy.file, "/x", status=1)
     assert stand.isobar("explain", "http://t.example/")[0] == 2
     assert stand.isobar("explain", "--config", proxy.file)[0] == 2
+
+
+def ask_live(proxy, method="GET", body=None, **query):
+    connection = http.client.HTTPConnection(*proxy.admin, timeout=30)
+    try:
+        path = "/v1/explain" + ("?" + urllib.parse.urlencode(query) if query else "")
+        connection.request(method, path, body=body and json.dumps(body), headers={"Content-Type": "application/json"} if body else {})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def test_a_running_process_explains_with_its_states_loads_and_sessions(stand):
+    backends, config = everything(stand)
+    group = config["target_groups"][1]
+    gone = stand.backend(name="gone")
+    gone.stop()
+    group.update(affinity={"type": "client_ip"}, algorithm="least_connections", health_check={"type": "tcp", "interval_s": 1})
+    group["targets"] = [backends["a"].target, backends["b"].target, gone.target]
+    proxy = stand.serve(config)
+    port = config["load_balancers"][0]["listeners"][0]["port"]
+    url = f"http://t.example:{port}/hash"
+    status, said = ask_live(proxy, url=url)
+    assert status == 200, said
+    candidates = {c["target"]: c for c in said["forward"][0]["candidates"]}
+    assert candidates[f"127.0.0.1:{gone.target['port']}"]["why"] == "pending"
+    assert said["forward"][0]["chosen"] is None and not said["forward"][0]["affinity"]["followed"]
+    served = stand.ask("GET", "/hash", host="t.example").get("X-Backend")
+    status, said = ask_live(proxy, url=url)
+    bound = f"127.0.0.1:{backends[served].target['port']}"
+    assert said["forward"][0]["affinity"] == {"type": "client_ip", "bound_to": bound, "followed": True,
+                                              "ttl_left_s": said["forward"][0]["affinity"]["ttl_left_s"],
+                                              "why": f"the client is bound to {bound} by its address"}
+    assert said["forward"][0]["chosen"] == bound
+    status, said = ask_live(proxy, "POST", {"url": url, "method": "POST", "from": "127.0.0.1",
+                                            "headers": {"X-Forwarded-For": "198.51.100.9", "X-User": ["u1", "u2"]}})
+    assert status == 200 and said["request"]["client_ip"] == "198.51.100.9" and said["forward"][0]["chosen"] is None
+
+
+def test_explaining_changes_no_counter_no_turn_and_no_session(stand):
+    backends, config = everything(stand)
+    proxy = stand.serve(config)
+    port = config["load_balancers"][0]["listeners"][0]["port"]
+
+    def counted():
+        return [(name, labels, value) for name, labels, value in proxy.metrics().samples
+                if name.startswith(("isobar_target_", "isobar_listener_", "isobar_rule")) and "time" not in name]
+
+    turns = [stand.ask(host="t.example").get("X-Backend") for _ in range(2)]
+    before = counted()
+    for i in range(40):
+        assert ask_live(proxy, url=f"http://t.example:{port}/", method="GET")[0] == 200
+    assert counted() == before
+    turns += [stand.ask(host="t.example").get("X-Backend") for _ in range(4)]
+    assert turns[:3] == turns[3:]
+
+
+def test_what_is_wrong_with_a_question_is_said(stand):
+    _, config = everything(stand)
+    proxy = stand.serve(config)
+    port = config["load_balancers"][0]["listeners"][0]["port"]
+    url = f"http://t.example:{port}/"
+    for path, query in (("url", {"method": "GET"}), ("/url", {"url": "nonsense"}), ("from", {"url": url, "from": "me"}),
+                        ("/listener", {"url": url, "listener": "none"})):
+        status, said = ask_live(proxy, **query)
+        assert (status, said["error"]["path"]) == (400, path), said
+    for path, body in (("/headers/A", {"url": url, "headers": {"A": 1}}), ("/url", {"url": 5}), ("/host", {"url": url, "host": "x"}),
+                       ("/headers/0", {"url": url, "headers": {"A": "b\r\nC: d"}})):
+        status, said = ask_live(proxy, "POST", body)
+        assert (status, said["error"]["path"]) == (400, path), said

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/servers and /api/servers/{server_id}: all servers of the pool with live figures, by page, filtered
+ * by status and tags. A page goes on behind the id that its cursor names, so what comes or goes between two
+ * pages makes no other server appear twice or not at all (case C-149). Source: 001 "API design"; G3. */
+#include "control/api_pool.h"
+#include "control/handlers.h"
+
+#include <stdlib.h>
+
+enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000, CURSOR_MAX = 600 };
+
+struct filter {
+    struct slice status; /* words with commas between them; ptr NULL: all */
+    struct slice tags;   /* likewise; each must be there: "canary", "datacenter=eu" or "datacenter:eu" */
+    struct slice after;  /* an id */
+    uint32_t limit;
+};
+
+static bool lists(struct slice words, const char *word)
+{
+    struct slice one;
+    while (slice_next(&words, ',', &one))
+        if (slice_eq(one, slice_str(word)))
+            return true;
+    return false;
+}
+
+static bool has_tag(const struct config_target *target, struct slice wanted)
+{
+    size_t at = 0;
+    while (at < wanted.len && wanted.ptr[at] != '=' && wanted.ptr[at] != ':')
+        at++;
+    struct slice name = slice_of(wanted.ptr, at);
+    for (uint32_t i = 0; i < target->n_tags; i++)
+        if (slice_eq(target->tags[i].name, name) &&
+            (at == wanted.len ||
+             slice_eq(target->tags[i].value, slice_of(wanted.ptr + at + 1, wanted.len - at - 1))))
+            return true;
+    return false;
+}
+
+static bool passes(const struct filter *filter, const struct pool_server *server)
+{
+    struct slice tags = filter->tags, one;
+    if (filter->status.ptr && !lists(filter->status, pool_status(server)))
+        return false;
+    while (slice_next(&tags, ',', &one))
+        if (!has_tag(server->config, one))
+            return false;
+    return true;
+}
+
+static int compare_ids(struct slice a, struct slice b)
+{
+    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct pool_server *x = a, *y = b;
+    int order = compare_ids(x->config->endpoint.text, y->config->endpoint.text);
+    return order ? order : x->is_leaving - y->is_leaving;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A cursor is an id in hexadecimal, so that nobody takes it for something to be made by hand. */
+static bool read_cursor(struct api_call *call, struct slice cursor, struct slice *id)
+{
+    if (cursor.len == 0 || cursor.len % 2 || cursor.len > CURSOR_MAX)
+        return false;
+    char *text = arena_alloc(&call->arena, cursor.len / 2);
+    for (size_t i = 0; i < cursor.len; i += 2) {
+        int high = hex_digit(cursor.ptr[i]), low = hex_digit(cursor.ptr[i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        text[i / 2] = (char)(high << 4 | low);
+    }
+    *id = slice_of(text, cursor.len / 2);
+    return true;
+}
+
+static void write_cursor(struct text *out, struct slice id)
+{
+    text_printf(out, "\"");
+    for (size_t i = 0; i < id.len; i++)
+        text_printf(out, "%02x", (unsigned char)id.ptr[i]);
+    text_printf(out, "\"");
+}
+
+static bool check_status(struct api_call *call, struct slice words)
+{
+    static const char *const known[] = {"healthy", "unhealthy", "draining", "pending"};
+    struct slice one;
+    while (slice_next(&words, ',', &one)) {
+        size_t i = 0;
+        while (i < iso_countof(known) && !slice_eq(one, slice_str(known[i])))
+            i++;
+        if (i == iso_countof(known)) {
+            api_fail(call, 400, "invalid", "status",
+                     "is \"%.*s\", expected healthy, unhealthy, draining or pending, or some of them with "
+                     "commas between",
+                     SLICE_ARG(one));
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_filter(struct api_call *call, struct filter *filter)
+{
+    struct slice text;
+    uint64_t number;
+    *filter = (struct filter){.limit = PAGE_DEFAULT};
+    if (api_query(call, "limit", &text)) {
+        if (!slice_u64(text, &number) || number == 0) {
+            api_fail(call, 400, "invalid", "limit", "is \"%.*s\", expected a whole number from 1 to %d",
+                     SLICE_ARG(text), PAGE_MAX);
+            return false;
+        }
+        filter->limit = number < PAGE_MAX ? (uint32_t)number : PAGE_MAX;
+    }
+    if (api_query(call, "cursor", &text) && !read_cursor(call, text, &filter->after)) {
+        api_fail(call, 400, "invalid", "cursor", "is not what next_cursor said");
+        return false;
+    }
+    if (api_query(call, "status", &filter->status) && !check_status(call, filter->status))
+        return false;
+    if (!api_query(call, "tags", &filter->tags))
+        api_query(call, "tag", &filter->tags);
+    return true;
+}
+
+void api_servers_list(struct api_call *call)
+{
+    const struct snap_group *group = pool_group(call);
+    struct text *out = &call->reply.body;
+    struct pool_server *servers;
+    struct filter filter;
+    if (!group || !read_filter(call, &filter))
+        return;
+    uint32_t n = pool_servers(call, group, &servers), n_passed = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (passes(&filter, &servers[i]))
+            servers[n_passed++] = servers[i];
+    qsort(servers, n_passed, sizeof(*servers), by_id);
+    uint32_t from = 0;
+    while (filter.after.ptr && from < n_passed &&
+           compare_ids(servers[from].config->endpoint.text, filter.after) <= 0)
+        from++;
+    uint32_t to = n_passed - from > filter.limit ? from + filter.limit : n_passed;
+    text_printf(out, "{\"servers\":[");
+    for (uint32_t i = from; i < to; i++) {
+        text_printf(out, "%s", i > from ? "," : "");
+        pool_write_server(call, &servers[i], out);
+    }
+    text_printf(out, "],\"total\":%u,\"next_cursor\":", n_passed);
+    if (to < n_passed)
+        write_cursor(out, servers[to - 1].config->endpoint.text);
+    else
+        text_printf(out, "null");
+    text_printf(out, ",\"target_group\":");
+    text_json(out, group->config->name);
+    text_printf(out, "}\n");
+}
+
+void api_servers_get(struct api_call *call)
+{
+    const struct snap_group *group = pool_group(call);
+    const struct pool_server *server = group ? pool_server_named(call, group, call->params[0]) : NULL;
+    if (!server)
+        return;
+    pool_write_server(call, server, &call->reply.body);
+    text_printf(&call->reply.body, "\n");
+}
