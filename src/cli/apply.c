@@ -4,6 +4,7 @@
  * until no worker uses it. */
 #include "cli/process_internal.h"
 
+#include "config/load.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "proxy/snapshot_tls.h"
@@ -107,21 +108,33 @@ static void on_reap(struct loop *loop, struct loop_timer *timer)
         loop_timer_set(loop, timer, loop->now_ns + REAP_MS * NS_PER_MS);
 }
 
+/* Checks of a target that has a name ask for that, unless the operator says what to ask for (C-092). */
+static const struct config_health_check *check_of(const struct config_health_check *check,
+                                                  const struct config_target *target, struct arena *arena)
+{
+    if (check->host.ptr || !target->host.ptr)
+        return check;
+    struct config_health_check *own = arena_new(arena, struct config_health_check);
+    *own = *check;
+    own->host = slice_str(arena_printf(arena, "%.*s:%u", SLICE_ARG(target->host), target->endpoint.port));
+    return own;
+}
+
 static uint32_t add_specs(const struct snapshot *snapshot, const struct snapshot *unless_in,
-                          struct health_spec *specs)
+                          struct arena *arena, struct health_spec *specs)
 {
     uint32_t n = 0;
     for (uint32_t g = 0; snapshot && g < snapshot->n_groups; g++) {
         const struct snap_group *group = &snapshot->groups[g];
         for (uint32_t t = 0; t < group->n_targets; t++) {
-            const struct config_target *target = &group->config->targets[t];
+            const struct config_target *target = &group->settings[t];
             struct backend *backend = group->targets[t];
             if (unless_in && snapshot_has_backend(unless_in, backend))
                 continue;
             specs[n++] = (struct health_spec){.group = slice_str(backend->group_name),
                                               .name = slice_str(backend->name),
                                               .addr = backend->addr,
-                                              .check = &group->config->health_check,
+                                              .check = check_of(&group->config->health_check, target, arena),
                                               .tls = group->tls,
                                               .proxy_protocol = group->config->proxy_protocol,
                                               .status = &backend->health,
@@ -151,12 +164,14 @@ static uint32_t count_targets(const struct snapshot *snapshot)
 /* Watches the targets of `now`, and those of `old` that are not in it. */
 static void watch(struct process *process, const struct snapshot *now, const struct snapshot *old)
 {
-    struct health_spec *specs = calloc(count_targets(now) + count_targets(old) + 1, sizeof(*specs));
-    iso_assert(specs != NULL);
-    uint32_t n = add_specs(now, NULL, specs);
-    n += add_specs(old, now, specs + n);
+    struct arena arena;
+    arena_init(&arena);
+    struct health_spec *specs =
+        arena_array(&arena, struct health_spec, count_targets(now) + count_targets(old) + 1);
+    uint32_t n = add_specs(now, NULL, &arena, specs);
+    n += add_specs(old, now, &arena, specs + n);
     health_apply(process->health, specs, n);
-    free(specs);
+    arena_fini(&arena);
 }
 
 static void wait_until_in_force(struct process *process, uint64_t version)
@@ -182,7 +197,9 @@ static void adopt(struct process *process, struct snapshot *now)
     snapshot_warn_expiring(now);
     process->view.snapshot = now;
     process->view.accesslog = now->log ? now->log->log : NULL;
-    process->view.reload.succeeded_wall_ns = clock_wall_ns();
+    if (!old || old->config != now->config)
+        process->view.reload.succeeded_wall_ns = clock_wall_ns();
+    names_keep(process->names, now->config);
     if (!old)
         return;
     snapshot_unref(old);
@@ -193,14 +210,20 @@ static void adopt(struct process *process, struct snapshot *now)
     loop_timer_set(loop, &process->reap_timer, loop->now_ns + REAP_MS * NS_PER_MS);
 }
 
-iso_err apply_build(struct process *process, struct config **config, struct snapshot **out,
-                    struct iso_diag *diag)
+/* `earlier`: a snapshot of the same configuration; NULL: there is none. */
+static iso_err compile(struct process *process, struct config **config, const struct snapshot *earlier,
+                       struct snapshot **out, struct iso_diag *diag)
 {
     struct snapshot_log *log;
     iso_err err = open_log(process, &(*config)->access_log, &log, diag);
     if (err)
         return err;
-    err = snapshot_build(config, process->registry, process->n_workers, process->version + 1, out, diag);
+    const struct snapshot_parts parts = {.registry = process->registry,
+                                         .resolve = names_resolve(process->names),
+                                         .earlier = earlier,
+                                         .n_workers = process->n_workers,
+                                         .version = process->version + 1};
+    err = snapshot_build(config, &parts, out, diag);
     if (err) {
         if (log && log->refs == 0) {
             log->refs = 1;
@@ -212,6 +235,13 @@ iso_err apply_build(struct process *process, struct config **config, struct snap
         log->refs++;
     (*out)->log = log;
     return ISO_OK;
+}
+
+iso_err apply_build(struct process *process, struct config **config, struct snapshot **out,
+                    struct iso_diag *diag)
+{
+    iso_err err = names_take(process->names, *config);
+    return err ? err : compile(process, config, NULL, out, diag);
 }
 
 void apply_first(struct process *process, struct snapshot *first)
@@ -231,16 +261,21 @@ static void listen_as_before(struct process *process)
     diag_fini(&ignored);
 }
 
+static void finish_names(struct process *process);
+
 static iso_err prepare(void *owner, struct config **config, struct iso_diag *diag)
 {
     struct process *process = owner;
+    finish_names(process);
     iso_assert(!process->prepared);
     iso_err err = control_listen(process->control, &(*config)->admin, diag);
     if (err)
         return err;
     err = apply_build(process, config, &process->prepared, diag);
-    if (err)
+    if (err) {
+        names_keep(process->names, process->current->config);
         listen_as_before(process);
+    }
     return err;
 }
 
@@ -249,6 +284,7 @@ static void discard(void *owner)
     struct process *process = owner;
     apply_free_snapshot(process, process->prepared);
     process->prepared = NULL;
+    names_keep(process->names, process->current->config);
     listen_as_before(process);
 }
 
@@ -307,6 +343,46 @@ static void publish(void *owner, bool is_patient, void (*done)(void *arg), void 
     process->is_patient = is_patient;
     process->settle_until_ns = clock_mono_ns() + SETTLE_MS * NS_PER_MS;
     watch(process, process->prepared, process->current);
+    go_on(process);
+}
+
+static void names_published(void *arg)
+{
+    struct process *process = arg;
+    log_notice("dns: names have other addresses; snapshot %lu has them", process->version);
+}
+
+/* Addresses come and go like targets of a file: new ones are checked first, those that are gone drain. The
+ * configuration and everything read for it stay the same. A change of the configuration that is under way has
+ * looked at the names itself, and looks again when it is in force. */
+void apply_names(void *owner)
+{
+    struct process *process = owner;
+    const struct snapshot *old = process->current;
+    if (process->view.is_shutting_down || process->prepared ||
+        snapshot_is_current(old, names_resolve(process->names)))
+        return;
+    struct iso_diag diag;
+    struct config *config = config_share(old->config);
+    diag_init(&diag);
+    if (compile(process, &config, old, &process->prepared, &diag)) {
+        for (const struct diag_entry *entry = diag.first; entry; entry = entry->next)
+            log_error("dns: %s: %s", entry->path, entry->message);
+        log_error("dns: new addresses cannot be used; those before stay");
+        config_free(config);
+    } else {
+        publish(process, false, names_published, process);
+    }
+    diag_fini(&diag);
+}
+
+/* A configuration comes: new addresses that still wait for their first checks do so no longer. */
+static void finish_names(struct process *process)
+{
+    if (!process->prepared || process->published != names_published)
+        return;
+    loop_timer_clear(&process->settle_timer);
+    process->settle_until_ns = 0;
     go_on(process);
 }
 

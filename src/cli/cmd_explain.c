@@ -85,7 +85,9 @@ static int run(const struct question *question)
     diag_init(&diag);
     iso_err err = config_load_file(question->config, &config, &diag);
     if (!err)
-        err = snapshot_build(&config, registry, 1, 1, &snapshot, &diag);
+        err = snapshot_build(&config,
+                             &(struct snapshot_parts){.registry = registry, .n_workers = 1, .version = 1},
+                             &snapshot, &diag);
     if (!err) {
         assume_healthy(snapshot);
         err = explain(question, snapshot, &diag);

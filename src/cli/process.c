@@ -292,6 +292,7 @@ static void wind_up(struct process *process)
     document_free(&process->document);
     process->view = (struct control_view){.version = process->view.version, .is_shutting_down = true};
     recorder_stop(&process->recorder);
+    names_free(&process->names);
     if (process->control)
         control_close(&process->control);
     if (process->health)
@@ -322,6 +323,8 @@ static iso_err start(struct process *process, struct config_source *source, stru
     if (err)
         return err;
     process->registry = registry_new(process->n_workers);
+    process->names = names_new(control_loop(process->control), apply_names, process);
+    process->view.resolve = names_resolve(process->names);
     err = control_listen(process->control, &source->config->admin, diag);
     if (!err)
         err = apply_build(process, &source->config, &first, diag);

@@ -3,6 +3,7 @@
 #ifndef ISOBAR_CLI_PROCESS_INTERNAL_H
 #define ISOBAR_CLI_PROCESS_INTERNAL_H
 
+#include "cli/names.h"
 #include "cli/process.h"
 #include "control/control.h"
 #include "control/document.h"
@@ -28,6 +29,7 @@ struct process {
     struct control *control;   /* owns */
     struct document *document; /* owns */
     struct recorder *recorder; /* owns */
+    struct names *names;       /* owns */
     struct control_view view;
     struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer, settle_timer;
     uint64_t settle_until_ns;
@@ -45,6 +47,8 @@ iso_err apply_build(struct process *process, struct config **config, struct snap
                     struct iso_diag *diag) ISO_MUST_USE;
 /* And puts it in force, waiting for first checks. */
 void apply_first(struct process *process, struct snapshot *first);
+/* Names have other addresses (names_new()). */
+void apply_names(void *owner);
 /* What the document calls. */
 extern const struct document_hooks apply_hooks;
 /* Forgets what is prepared, gives everything back that no worker uses. */

@@ -133,6 +133,45 @@ bool check_host(struct decoder *decoder, const struct doc_node *node, struct sli
            refuse(decoder, node, "expected a host name or an address, with or without a port");
 }
 
+static bool read_dns_name(struct decoder *decoder, struct slice *text)
+{
+    struct ip_addr addr;
+    struct slice name = *text;
+    if (slice_ends(name, SLICE(".")))
+        name.len--;
+    if (!is_host_name(name) || ip_parse(name, &addr))
+        return false;
+    for (struct slice rest = name, label; slice_next(&rest, '.', &label);)
+        if (label.len == 0)
+            return false;
+    *text = to_lower(decoder, name);
+    return true;
+}
+
+bool check_target_host(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return read_dns_name(decoder, text) || refuse(decoder, node, "expected " EXPECT_TARGET_HOST);
+}
+
+bool check_srv(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return (slice_starts(*text, SLICE("_")) && read_dns_name(decoder, text)) ||
+           refuse(decoder, node, "expected " EXPECT_SRV);
+}
+
+bool check_dns_server(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    enum { DNS_PORT = 53 };
+    struct config_endpoint endpoint = {.port = DNS_PORT};
+    const char *why;
+    bool is_good = ip_parse(*text, &endpoint.ip) || endpoint_parse(*text, &endpoint, &why);
+    if (!is_good || endpoint.unix_path.ptr || endpoint.port == 0 || endpoint_is_any(&endpoint))
+        return refuse(decoder, node, "expected " EXPECT_DNS_SERVER);
+    endpoint_name(&endpoint, decoder->arena);
+    *text = endpoint.text;
+    return true;
+}
+
 bool check_cookie_attribute(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     for (size_t i = 0; i < text->len; i++)

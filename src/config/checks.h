@@ -11,6 +11,9 @@
 #define EXPECT_TARGET           "a path that begins with /, with or without a query"
 #define EXPECT_HOST             "a host name such as example.com or *.example.com, or an address"
 #define EXPECT_COOKIE_ATTRIBUTE "visible characters without ; or blanks"
+#define EXPECT_TARGET_HOST      "a host name such as app.internal; an address belongs to \"ip\""
+#define EXPECT_SRV              "the name of a service such as _http._tcp.app.internal"
+#define EXPECT_DNS_SERVER       "an address with or without a port, such as 10.0.0.2, 10.0.0.2:5353 or [::1]:53"
 #define EXPECT_TOKEN            "a name of letters, digits and signs such as - _ . without blanks"
 #define EXPECT_VALUE            "a text without control characters or blanks at its ends"
 #define EXPECT_FILE             "a file name"
@@ -29,6 +32,9 @@ schema_check_fn check_path;             /* "/..." without ? # and control charac
 schema_check_fn check_request_target;   /* "/..." with or without a query */
 schema_check_fn check_host_pattern;     /* exact or "*.suffix"; to lower case */
 schema_check_fn check_host;             /* a Host value, with or without a port */
+schema_check_fn check_target_host;      /* a name, no address; to lower case, without the last dot */
+schema_check_fn check_srv;              /* the same of a service */
+schema_check_fn check_dns_server;       /* an address; the port is filled in */
 schema_check_fn check_method;           /* a token; lower case of a known method is refused */
 schema_check_fn check_token;            /* RFC 9110 5.6.2 */
 schema_check_fn check_cookie_attribute; /* RFC 6265 4.1.1: visible, no semicolon */

@@ -141,9 +141,7 @@ static void report_unknown(struct decoder *decoder, const struct schema_section 
     search_all(&anywhere);
     bool elsewhere = anywhere.best.name && (anywhere.best.distance == 0 || !ours);
     const char *where = *anywhere.where ? anywhere.where : "the top of the document";
-    if (section->hint_key && slice_eq(node->key, slice_str(section->hint_key))) {
-        doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s: %s", section->item, section->hint);
-    } else if (here.best.name && (!ours || here.best.distance < 2)) {
+    if (here.best.name && (!ours || here.best.distance < 2)) {
         doc_fault_key(doc, DIAG_ERROR, node, "is not a key of %s, did you mean \"%s\"?", section->item,
                       here.best.name);
     } else if (elsewhere && anywhere.best.distance == 0) {

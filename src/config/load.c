@@ -141,10 +141,20 @@ iso_err config_load_text(struct slice text, const char *name, const char *base_d
     return err;
 }
 
+struct config *config_share(struct config *config)
+{
+    config->n_shares++;
+    return config;
+}
+
 void config_free(struct config *config)
 {
     if (!config)
         return;
+    if (config->n_shares > 0) {
+        config->n_shares--;
+        return;
+    }
     arena_fini(&config->arena);
     free(config);
 }

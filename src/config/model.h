@@ -259,7 +259,9 @@ enum config_hash_kind {
 };
 
 struct config_target {
-    struct config_endpoint endpoint;
+    struct config_endpoint endpoint; /* of a name: its text (and port), no address until it is resolved */
+    struct slice host;               /* ptr NULL: not named by a host */
+    struct slice srv;                /* ptr NULL: not named by a service */
     uint32_t weight;
     bool backup, enabled;
     struct config_pair *tags;
@@ -305,6 +307,22 @@ struct config_target_group {
     uint32_t n_targets;
 };
 
+/* Which addresses of a name become targets; with a preference the others become backups. */
+enum config_family {
+    CONFIG_FAMILY_PREFER_IPV4,
+    CONFIG_FAMILY_PREFER_IPV6,
+    CONFIG_FAMILY_IPV4,
+    CONFIG_FAMILY_IPV6,
+    CONFIG_FAMILY_ANY
+};
+
+struct config_resolver {
+    struct slice *servers; /* "10.0.0.2:53", "[::1]:53"; none: those of the system */
+    uint32_t n_servers;
+    uint32_t min_ttl_ms, max_ttl_ms; /* keys min_ttl_s, max_ttl_s */
+    enum config_family family;
+};
+
 struct config_admin {
     struct config_endpoint listen; /* port 0: any free one; text.ptr NULL: no admin listener */
     struct slice token_file;       /* ptr NULL: no tokens; then whoever reaches it may do everything */
@@ -318,6 +336,7 @@ struct config_admin {
 
 struct config {
     struct arena arena; /* owns everything below */
+    uint32_t n_shares;  /* control thread only: holders beside the first, see config_share() */
     struct config_admin admin;
     uint32_t workers; /* 0: one per CPU */
     struct config_store store;
@@ -328,6 +347,7 @@ struct config {
         lame_duck_ms; /* key lame_duck_s: serving on after SIGTERM, so that others notice and go elsewhere */
     uint32_t shutdown_ms; /* key shutdown_s: how long SIGTERM waits for requests in flight */
     struct config_access_log access_log;
+    struct config_resolver resolver;
     struct config_load_balancer *load_balancers;
     uint32_t n_load_balancers;
     struct config_certificate *certificates;

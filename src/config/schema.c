@@ -54,6 +54,24 @@ static const struct schema_section access_log_section = {
     .keys = access_log_keys, .item = "an access log", .doc = "One line for each request."};
 #undef HOLDER
 
+#define HOLDER struct config_resolver
+static const struct schema_choice families[] = {
+    {"prefer_ipv4", CONFIG_FAMILY_PREFER_IPV4, "IPv4; where there is one, IPv6 addresses are backups"},
+    {"prefer_ipv6", CONFIG_FAMILY_PREFER_IPV6, "IPv6; where there is one, IPv4 addresses are backups"},
+    {"ipv4", CONFIG_FAMILY_IPV4, "IPv4 only"},
+    {"ipv6", CONFIG_FAMILY_IPV6, "IPv6 only"},
+    {"any", CONFIG_FAMILY_ANY, "both alike"},
+    {NULL}};
+static const struct schema_key resolver_keys[] = {
+    TEXTS("servers", servers, n_servers, check_dns_server, EXPECT_DNS_SERVER,
+          "name servers, the first one first; unset: the system's hosts file and servers"),
+    SECONDS("min_ttl_s", min_ttl_ms, 100, DAY_MS, "1", "a shorter TTL counts as this"),
+    SECONDS("max_ttl_s", max_ttl_ms, 100, DAY_MS, "300", "a longer TTL counts as this"),
+    CHOICE("family", family, families, "prefer_ipv4", "which addresses of a name become targets"), END};
+static const struct schema_section resolver_section = {
+    .keys = resolver_keys, .item = "a resolver", .doc = "How the names of targets are resolved, see dns.md."};
+#undef HOLDER
+
 #define HOLDER struct config
 static const struct schema_key config_keys[] = {
     SECTION("admin", admin, admin_section, "API, metrics and health of the balancer itself"),
@@ -68,6 +86,7 @@ static const struct schema_key config_keys[] = {
             "that SIGTERM goes on serving, with /healthz at 503 and Connection: close on answers, before it "
             "stops"),
     SECTION("access_log", access_log, access_log_section, "one line for each request"),
+    SECTION("resolver", resolver, resolver_section, "how the names of targets are resolved"),
     ITEMS("load_balancers", load_balancers, n_load_balancers, schema_load_balancer, "where clients arrive"),
     ITEMS("certificates", certificates, n_certificates, schema_certificate, "what TLS listeners show"),
     ITEMS("target_groups", target_groups, n_target_groups, schema_target_group, "where requests go"),

@@ -65,7 +65,6 @@ struct schema_section {
     bool is_object;   /* of an item of a list: a change of one is told by itself, not as one of the whole */
     const char *item; /* what one is called, with its article: "a target group" */
     const char *doc;
-    const char *hint_key, *hint; /* a key that many expect and that does not exist; NULL: none */
 };
 
 /* The top of the document; its holder is struct config. */

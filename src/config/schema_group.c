@@ -191,6 +191,12 @@ static const struct schema_key target_keys[] = {
     NUMBER("port", endpoint.port, 1, 65535, NULL, "port of the target"),
     TEXT("unix", endpoint.unix_path, check_unix_path, EXPECT_UNIX, NULL,
          "a unix socket in place of ip and port"),
+    TEXT("host", host, check_target_host, EXPECT_TARGET_HOST, NULL,
+         "a name in place of ip: each of its addresses is a target with these settings, and it is asked for "
+         "again by its TTL, see dns.md"),
+    TEXT("srv", srv, check_srv, EXPECT_SRV, NULL,
+         "the name of a service (SRV) in place of ip and port: its records are targets, with their ports and "
+         "weights; those of the first priority are used, and the others while none of them can be"),
     NUMBER("weight", weight, 0, BALANCE_WEIGHT_MAX, "100", "its share; 0: takes no new work"),
     FLAG("backup", backup, "false", "used only when no other target can be"),
     FLAG("enabled", enabled, "true", "false: takes no new work"),
@@ -201,9 +207,8 @@ static const struct schema_section target_section = {
     .bytes = sizeof(HOLDER),
     .identity_offset = FIELD(endpoint.text, struct slice),
     .item = "a target",
-    .doc = "One server: an address and a port, or a unix socket.",
-    .hint_key = "host",
-    .hint = "a target is named by \"ip\" and \"port\", or by \"unix\"; host names are not resolved"};
+    .doc = "One server: an address and a port, or a unix socket. Or a name, which stands for all servers it "
+           "resolves to."};
 #undef HOLDER
 
 #define HOLDER struct config_target_group

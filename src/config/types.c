@@ -246,7 +246,7 @@ static void decode_address(struct decoder *decoder, const struct schema_key *key
         hint = " without a prefix length";
     else if (node->kind == DOC_STRING && node->text.len &&
              ascii_lower(node->text.ptr[node->text.len - 1]) >= 'a')
-        hint = "; names are not resolved";
+        hint = "; a target's name belongs to \"host\"";
     doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, expected an IPv4 or IPv6 address%s",
               doc_describe(node, &decoder->doc->arena), hint);
 }

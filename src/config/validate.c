@@ -149,6 +149,15 @@ static void validate_listener(struct validator *v, const struct config_load_bala
     validate_rules(v, listener, node);
 }
 
+static void validate_resolver(struct validator *v)
+{
+    const struct config_resolver *resolver = &v->config->resolver;
+    const struct doc_node *node = doc_get(v->doc->root, "resolver");
+    if (node && resolver->min_ttl_ms > resolver->max_ttl_ms)
+        validate_fault(v, validate_at(node, validate_has(node, "min_ttl_s") ? "min_ttl_s" : "max_ttl_s"),
+                       "min_ttl_s is longer than max_ttl_s");
+}
+
 /* An endpoint counts as known when its keys decoded: a faulty port is reported once, not as a twin of others.
  */
 static bool has_endpoint(const struct config_endpoint *endpoint)
@@ -290,6 +299,7 @@ void validate_config(struct config *config, struct doc *doc)
     validate_admin(&v);
     validate_trusted_proxies(&v);
     validate_groups(&v);
+    validate_resolver(&v);
     validate_l4(&v);
     bool has_listener = listeners.n > 0 || config->l4.set;
     report_twins(&v.groups, doc, report_name_twin);

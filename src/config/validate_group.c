@@ -6,24 +6,59 @@
 
 enum { MAGLEV_SLOTS = 65537 }; /* balance/maglev: every target needs one slot at least (C-112) */
 
+/* A target is reached in one way: what stands beside the first of these is one too many. */
+static bool check_one_way(struct validator *v, const struct doc_node *node)
+{
+    static const char *const ways[] = {"unix", "srv", "host", "ip"};
+    const char *way = NULL;
+    for (size_t i = 0; i < iso_countof(ways); i++) {
+        if (!validate_has(node, ways[i]))
+            continue;
+        if (way) {
+            validate_fault(v, doc_get(node, way), "stands beside %s, expected one way to reach the target",
+                           ways[i]);
+            return false;
+        }
+        way = ways[i];
+    }
+    if (!way)
+        validate_fault(v, node, "has neither \"ip\" nor \"host\", \"srv\" or \"unix\", expected one of them");
+    return way != NULL;
+}
+
 /* True when the endpoint is complete. */
 static bool check_target_endpoint(struct validator *v, struct config_target *target,
                                   const struct doc_node *node)
 {
-    bool has_ip = validate_has(node, "ip"), has_port = validate_has(node, "port");
-    if (validate_has(node, "unix")) {
-        if (has_ip || has_port)
-            validate_fault(v, doc_get(node, "unix"),
-                           "stands beside ip or port, expected one way to reach the target");
-        return target->endpoint.unix_path.ptr != NULL;
+    struct config_endpoint *endpoint = &target->endpoint;
+    bool has_port = validate_has(node, "port");
+    if (!check_one_way(v, node))
+        return false;
+    bool is_portless = validate_has(node, "unix") || validate_has(node, "srv");
+    if (is_portless && has_port) {
+        validate_fault(v, doc_get(node, "port"), "stands beside %s, which needs none",
+                       validate_has(node, "unix") ? "unix" : "srv, whose records have ports");
+        return false;
     }
-    if (!has_ip && !validate_has(node, "host"))
-        validate_fault(v, node, "has neither \"ip\" nor \"unix\", expected one of them");
-    else if (!has_port)
+    if (!is_portless && !has_port)
         validate_fault(v, node, "has no \"port\", expected the port to connect to");
-    if (target->endpoint.ip.family && endpoint_is_any(&target->endpoint))
+    if (target->srv.ptr && validate_has(node, "weight"))
+        validate_fault(v, doc_get(node, "weight"), "stands beside srv, whose records have weights");
+    if (endpoint->ip.family && endpoint_is_any(endpoint))
         validate_fault(v, doc_get(node, "ip"), "is an address to listen on, expected one to connect to");
-    return target->endpoint.ip.family && target->endpoint.port;
+    return is_portless ? endpoint->unix_path.ptr || target->srv.ptr
+                       : (endpoint->ip.family || target->host.ptr) && endpoint->port;
+}
+
+static void name_target(struct config_target *target, struct arena *arena)
+{
+    if (target->host.ptr)
+        target->endpoint.text =
+            slice_str(arena_printf(arena, "%.*s:%u", SLICE_ARG(target->host), target->endpoint.port));
+    else if (target->srv.ptr)
+        target->endpoint.text = slice_str(arena_printf(arena, "srv:%.*s", SLICE_ARG(target->srv)));
+    else
+        endpoint_name(&target->endpoint, arena);
 }
 
 static void report_target_twin(struct doc *doc, const struct name *twin, const struct name *first)
@@ -43,7 +78,7 @@ static void check_targets(struct validator *v, struct config_target_group *group
         if (item->kind != DOC_MAP)
             continue;
         if (check_target_endpoint(v, target, item)) {
-            endpoint_name(&target->endpoint, &v->config->arena);
+            name_target(target, &v->config->arena);
             names_add(&names, target->endpoint.text, i, item);
         }
         working += target->enabled && target->weight > 0;

@@ -89,6 +89,26 @@ void validate_listener_tls(struct validator *v, struct config_listener *listener
     resolve(v, listener, node);
 }
 
+/* Targets of one name show a certificate for it, unless another is asked for. */
+static void settle_sni(struct validator *v, struct config_target_group *group, const struct doc_node *list)
+{
+    struct slice host = {0};
+    const struct doc_node *item = list ? list->first : NULL;
+    if (!group->tls.verify || group->tls.sni.ptr)
+        return;
+    for (uint32_t i = 0; i < group->n_targets; i++, item = item->next) {
+        struct slice other = group->targets[i].host;
+        if (group->targets[i].srv.ptr || (host.ptr && !slice_eq(host, other)) ||
+            (i > 0 && !host.ptr && other.ptr))
+            validate_fault(v, item,
+                           "is not the only name in the group, so which one certificates must show is open; "
+                           "expected tls.sni, or tls.verify: false");
+        else
+            host = other;
+    }
+    group->tls.sni = host;
+}
+
 void validate_group_tls(struct validator *v, struct config_target_group *group, const struct doc_node *node)
 {
     const struct doc_node *tls = doc_get(node, "tls"), *list = doc_get(node, "targets");
@@ -101,6 +121,8 @@ void validate_group_tls(struct validator *v, struct config_target_group *group, 
                        validate_has(node, "protocol") ? "" : " (the default)");
     if (is_tls && group->tls.key_file.ptr && !group->tls.cert_file.ptr)
         validate_fault(v, doc_get(tls, "key_file"), "stands without cert_file");
+    if (is_tls)
+        settle_sni(v, group, list);
     for (uint32_t i = 0; i < group->n_targets; i++, item = item->next)
         if (is_tls && group->tls.verify && !group->tls.sni.ptr && group->targets[i].endpoint.unix_path.ptr)
             validate_fault(

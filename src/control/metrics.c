@@ -4,6 +4,7 @@
 #include "control/metrics.h"
 
 #include "control/metrics_row.h"
+#include "proxy/targets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ struct metric {
 #define NAME_CERTIFICATE(text) "isobar_" text
 #define NAME_LIMIT(text)       "isobar_" text
 #define NAME_GROUP(text)       "isobar_" text
+#define NAME_NAME(text)        "isobar_" text
 #define NAME_TARGET(text)      "isobar_" text
 
 static const struct metric metrics[] = {
@@ -143,6 +145,33 @@ static void add_certificate_rows(struct page *page, const struct snapshot *snaps
     for (uint32_t i = 0; i < snapshot->n_certs; i++, row++) {
         row->cert = snapshot->certs[i];
         add_label(row, "certificate", snapshot->config->certificates[i].name);
+    }
+}
+
+static uint32_t count_names(const struct snapshot *snapshot)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < snapshot->n_groups; g++)
+        for (uint32_t i = 0; i < snapshot->groups[g].config->n_targets; i++)
+            n += target_is_name(&snapshot->groups[g].config->targets[i]);
+    return n;
+}
+
+/* Of targets that are names, as they are configured. */
+static void add_name_rows(struct page *page, const struct snapshot *snapshot)
+{
+    struct row *row = add_rows(page, SCOPE_NAME, page->view->resolve ? count_names(snapshot) : 0);
+    for (uint32_t g = 0; page->view->resolve && g < snapshot->n_groups; g++) {
+        const struct config_target_group *group = snapshot->groups[g].config;
+        for (uint32_t i = 0; i < group->n_targets; i++) {
+            if (!target_is_name(&group->targets[i]))
+                continue;
+            struct resolve_name name = target_name(&group->targets[i]);
+            add_label(row, "target_group", group->name);
+            add_label(row, "target", group->targets[i].endpoint.text);
+            resolve_find(page->view->resolve, name.kind, name.name, &row->view);
+            row++;
+        }
     }
 }
 
@@ -291,6 +320,7 @@ void metrics_write(struct text *text, const struct control_view *view, bool is_o
         add_limit_rows(&page, view->snapshot);
         add_certificate_rows(&page, view->snapshot);
         add_group_rows(&page, view->snapshot);
+        add_name_rows(&page, view->snapshot);
     }
     prom_begin(&page.prom, text, is_openmetrics);
     for (unsigned scope = 0; scope < SCOPE_COUNT; scope++)

@@ -5,6 +5,7 @@
 
 #include "control/control.h"
 #include "control/process.h"
+#include "net/resolve.h"
 #include "observe/prometheus.h"
 
 enum scope {
@@ -14,6 +15,7 @@ enum scope {
     SCOPE_LIMIT,
     SCOPE_CERTIFICATE,
     SCOPE_GROUP,
+    SCOPE_NAME,
     SCOPE_TARGET,
     SCOPE_COUNT
 };
@@ -30,6 +32,7 @@ struct row {
     const struct snap_limit *limit;
     const struct snap_group *group;
     const struct tls_cert *cert;
+    struct resolve_view view;
     struct backend *target; /* only read */
     char name[12];          /* of a worker */
 };

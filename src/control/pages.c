@@ -6,6 +6,7 @@
 #include "control/metrics.h"
 #include "control/router.h"
 #include "observe/prometheus.h"
+#include "proxy/targets.h"
 
 static const char *method_word(enum http_method method)
 {
@@ -65,6 +66,30 @@ static struct tally count_targets(const struct snapshot *snapshot, struct slice 
     return tally;
 }
 
+/* Targets that are names without an address: they are down, and no probe can say so. */
+static void add_unresolved(const struct control_view *view, struct text *out)
+{
+    const char *joint = "";
+    text_printf(out, "\"unresolved\": [");
+    for (uint32_t g = 0; view->resolve && view->snapshot && g < view->snapshot->n_groups; g++) {
+        const struct config_target_group *group = view->snapshot->groups[g].config;
+        for (uint32_t i = 0; i < group->n_targets; i++) {
+            const struct config_target *target = &group->targets[i];
+            struct resolve_view found;
+            if (!target_is_name(target))
+                continue;
+            struct resolve_name name = target_name(target);
+            if (!resolve_find(view->resolve, name.kind, name.name, &found) || found.n)
+                continue;
+            text_printf(out, "%s{\"target_group\": \"%.*s\", \"target\": \"%.*s\", \"reason\": \"dns\", ",
+                        joint, SLICE_ARG(group->name), SLICE_ARG(target->endpoint.text));
+            text_printf(out, "\"why\": \"%s\"}", found.why ? found.why : "");
+            joint = ", ";
+        }
+    }
+    text_printf(out, "]");
+}
+
 /* Source: G4; 001 "GET /api/health". A node alone is the primary. */
 void page_api_health(struct api_call *call)
 {
@@ -80,7 +105,9 @@ void page_api_health(struct api_call *call)
     call->reply.status = is_healthy ? 200 : 503;
     text_printf(&call->reply.body,
                 "{\"healthy\": %s, \"role\": \"primary\", \"healthy_backends\": %u, \"total_backends\": %u, "
-                "\"version\": %llu}\n",
+                "\"version\": %llu, ",
                 is_healthy ? "true" : "false", tally.healthy, tally.total,
                 (unsigned long long)(view->snapshot ? view->snapshot->version : 0));
+    add_unresolved(view, &call->reply.body);
+    text_printf(&call->reply.body, "}\n");
 }

@@ -63,8 +63,7 @@ static void log_line_for(struct exchange *x, uint64_t duration_us)
         .listener = x->listener->config->name,
         .rule = x->rule ? x->rule->name : (struct slice){0},
         .group = x->group ? x->group->config->name : (struct slice){0},
-        .target = x->n_tried ? x->group->config->targets[x->tried[x->n_tried - 1]].endpoint.text
-                             : (struct slice){0},
+        .target = x->n_tried ? x->group->settings[x->tried[x->n_tried - 1]].endpoint.text : (struct slice){0},
         .method = x->log_method,
         .host = x->log_host,
         .path = x->log_path,

@@ -69,12 +69,12 @@ static void read_targets(struct choice *choice)
         struct backend *backend = group->targets[i];
         struct explain_target *target = &out->targets[i];
         *target = (struct explain_target){
-            .config = &group->config->targets[i],
+            .config = &group->settings[i],
             .state = atomic_load_explicit(&backend->health.state, memory_order_relaxed),
             .in_flight = atomic_load_explicit(&backend->in_flight, memory_order_relaxed),
             .connections = atomic_load_explicit(&backend->connections, memory_order_relaxed),
             .weight_pct = 100,
-            .has_score = by_load && group->config->targets[i].weight,
+            .has_score = by_load && group->settings[i].weight,
         };
     }
 }

@@ -14,7 +14,7 @@ enum whom { HEALTHY, PANIC_KNOWN, PANIC_ALL };
 static bool is_usable(const struct snap_group *group, uint32_t i, enum whom whom)
 {
     const struct health_status *health = &group->targets[i]->health;
-    return group->config->targets[i].enabled &&
+    return group->settings[i].enabled &&
            (whom == HEALTHY ? health_is_usable(health)
                             : health_is_usable_in_panic(health, whom == PANIC_ALL));
 }
@@ -27,9 +27,9 @@ static uint32_t mark_usable(const struct snap_group *group, uint64_t *bitmap, en
     uint32_t n = 0;
     memset(bitmap, 0, (group->n_targets + 63) / 64 * sizeof(*bitmap));
     for (uint32_t i = 0; i < group->n_targets; i++) {
-        if (group->config->targets[i].backup != backups || !is_usable(group, i, whom))
+        if (group->settings[i].backup != backups || !is_usable(group, i, whom))
             continue;
-        if (group->config->targets[i].weight == 0) {
+        if (group->settings[i].weight == 0) {
             ++*n_weightless;
             continue;
         }

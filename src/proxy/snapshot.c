@@ -5,6 +5,7 @@
 #include "proxy/affinity.h"
 #include "proxy/ratelimit.h"
 #include "proxy/snapshot_tls.h"
+#include "proxy/targets.h"
 
 #include <stdlib.h>
 
@@ -40,31 +41,33 @@ static void add_worker_state(struct snapshot *snapshot, struct snap_group *group
         snapshot_corner_init(group, &group->workers[w], &snapshot->arena);
 }
 
-static iso_err build_group(struct snapshot *snapshot, struct registry *registry, uint32_t index,
+static iso_err build_group(struct snapshot *snapshot, const struct snapshot_parts *parts, uint32_t index,
                            struct iso_diag *diag)
 {
+    struct registry *registry = parts->registry;
     const struct config_target_group *config = &snapshot->config->target_groups[index];
     struct snap_group *group = &snapshot->groups[index];
     struct arena *arena = &snapshot->arena;
-    uint32_t n = config->n_targets;
+    uint32_t n = targets_expand(snapshot->config, config, parts->resolve, arena, &group->settings);
     uint32_t *weights = arena_array(arena, uint32_t, n + 1);
     struct slice *names = arena_array(arena, struct slice, n + 1);
     _Atomic uint32_t **in_flight = arena_alloc(arena, sizeof(*in_flight) * (n + 1));
 
     group->config = config;
     group->runtime = registry_group(registry, config->name);
-    iso_err err = snapshot_add_group_tls(group, diag);
+    iso_err err = snapshot_add_group_tls(group, parts->earlier ? &parts->earlier->groups[index] : NULL, diag);
     if (err)
         return err;
     group->targets = arena_array(arena, struct backend *, n + 1);
     for (uint32_t i = 0; i < n; i++) {
+        const struct config_target *target = &group->settings[i];
         struct net_addr addr;
-        endpoint_addr(&config->targets[i].endpoint, &addr);
+        endpoint_addr(&target->endpoint, &addr);
         group->targets[i] =
-            registry_backend(registry, config->name, config->targets[i].endpoint.text, &addr, group->runtime);
+            registry_backend(registry, config->name, target->endpoint.text, &addr, group->runtime);
         group->n_targets = i + 1;
-        weights[i] = config->targets[i].weight;
-        names[i] = config->targets[i].endpoint.text;
+        weights[i] = target->weight;
+        names[i] = target->endpoint.text;
         in_flight[i] = &group->targets[i]->in_flight;
     }
     group->pool = (struct balance_pool){.n = n, .weights = weights, .names = names, .in_flight = in_flight};
@@ -87,16 +90,17 @@ static bool speaks_first(const struct config_listener *config)
     return config->protocol != CONFIG_TCP || (proxy->set && proxy->others == CONFIG_OTHERS_REFUSED);
 }
 
-static iso_err build_listener(struct snapshot *snapshot, struct registry *registry,
+static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_parts *parts,
                               const struct config_listener *config, struct iso_diag *diag)
 {
-    struct snap_listener *listener = &snapshot->listeners[snapshot->n_listeners];
+    uint32_t index = snapshot->n_listeners;
+    struct snap_listener *listener = &snapshot->listeners[index];
     struct net_addr addr;
     int why = 0;
     endpoint_addr(&config->endpoint, &addr);
     listener->snapshot = snapshot;
     listener->config = config;
-    listener->runtime = registry_listener(registry, config->name, config->endpoint.text, &addr,
+    listener->runtime = registry_listener(parts->registry, config->name, config->endpoint.text, &addr,
                                           snapshot->version, speaks_first(config), &why);
     if (!listener->runtime) {
         diag_add(diag, DIAG_ERROR, "", 0, 0, "", "listener %.*s: cannot listen on %.*s: %s",
@@ -106,48 +110,72 @@ static iso_err build_listener(struct snapshot *snapshot, struct registry *regist
     for (uint32_t g = 0; g < snapshot->n_groups; g++)
         listener->keeps_headers |= snapshot->groups[g].config->proxy_protocol != CONFIG_PROXY_NONE;
     snapshot->n_listeners++;
-    ratelimit_build(snapshot, registry, listener);
-    iso_err err = snapshot_add_tls(snapshot, listener, diag);
+    ratelimit_build(snapshot, parts->registry, listener);
+    iso_err err =
+        snapshot_add_tls(snapshot, listener, parts->earlier ? &parts->earlier->listeners[index] : NULL, diag);
     if (config->protocol == CONFIG_TLS)
         listener->names = sni_compile(config, &snapshot->arena);
     return err ? err : route_compile(config, &snapshot->arena, &listener->routes, diag);
 }
 
-iso_err snapshot_build(struct config **config, struct registry *registry, uint32_t n_workers,
-                       uint64_t version, struct snapshot **out, struct iso_diag *diag)
+iso_err snapshot_build(struct config **config, const struct snapshot_parts *parts, struct snapshot **out,
+                       struct iso_diag *diag)
 {
     struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
     iso_assert(snapshot != NULL);
     arena_init(&snapshot->arena);
     snapshot->config = *config;
-    snapshot->version = version;
-    snapshot->n_workers = n_workers;
+    snapshot->version = parts->version;
+    snapshot->n_workers = parts->n_workers;
     snapshot->trust = (struct forwarded_trust){(*config)->trusted_proxies, (*config)->n_trusted_proxies};
-    snapshot->workers = arena_alloc_line(&snapshot->arena, sizeof(*snapshot->workers) * n_workers);
+    snapshot->workers = arena_alloc_line(&snapshot->arena, sizeof(*snapshot->workers) * parts->n_workers);
     snapshot->groups = arena_array(&snapshot->arena, struct snap_group, (*config)->n_target_groups + 1);
     uint32_t n_listeners = 0;
     for (uint32_t l = 0; l < (*config)->n_load_balancers; l++)
         n_listeners += (*config)->load_balancers[l].n_listeners;
     snapshot->listeners = arena_array(&snapshot->arena, struct snap_listener, n_listeners + 1);
 
-    iso_err err = snapshot_load_certs(snapshot, diag);
+    iso_err err = snapshot_load_certs(snapshot, parts->earlier, diag);
     for (uint32_t g = 0; g < (*config)->n_target_groups && !err; g++) {
         snapshot->n_groups = g + 1;
-        err = build_group(snapshot, registry, g, diag);
+        err = build_group(snapshot, parts, g, diag);
     }
     for (uint32_t l = 0; l < (*config)->n_load_balancers && !err; l++)
         for (uint32_t i = 0; i < (*config)->load_balancers[l].n_listeners && !err; i++)
-            err = build_listener(snapshot, registry, &(*config)->load_balancers[l].listeners[i], diag);
+            err = build_listener(snapshot, parts, &(*config)->load_balancers[l].listeners[i], diag);
     if (err) {
         snapshot->config = NULL; /* stays the caller's */
-        snapshot_free(snapshot, registry);
+        snapshot_free(snapshot, parts->registry);
         return err;
     }
     for (uint32_t i = 0; i < snapshot->n_listeners; i++)
-        snapshot->listeners[i].runtime->last_version = version;
+        snapshot->listeners[i].runtime->last_version = parts->version;
     *config = NULL;
     *out = snapshot;
     return ISO_OK;
+}
+
+static bool is_current(const struct snapshot *snapshot, const struct snap_group *group,
+                       const struct resolve *resolve, struct arena *arena)
+{
+    const struct config_target *now;
+    uint32_t n = targets_expand(snapshot->config, group->config, resolve, arena, &now);
+    for (uint32_t i = 0; n == group->n_targets && now != group->settings && i < n; i++)
+        if (!slice_eq(now[i].endpoint.text, group->settings[i].endpoint.text) ||
+            now[i].weight != group->settings[i].weight || now[i].backup != group->settings[i].backup)
+            return false;
+    return n == group->n_targets;
+}
+
+bool snapshot_is_current(const struct snapshot *snapshot, const struct resolve *resolve)
+{
+    struct arena arena;
+    bool is_same = true;
+    arena_init(&arena);
+    for (uint32_t g = 0; g < snapshot->n_groups && is_same; g++)
+        is_same = is_current(snapshot, &snapshot->groups[g], resolve, &arena);
+    arena_fini(&arena);
+    return is_same;
 }
 
 bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend)
@@ -164,7 +192,7 @@ bool snapshot_serves_backend(const struct snapshot *snapshot, const struct backe
     for (uint32_t g = 0; g < snapshot->n_groups; g++)
         for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
             if (snapshot->groups[g].targets[t] == backend)
-                return snapshot->groups[g].config->targets[t].enabled;
+                return snapshot->groups[g].settings[t].enabled;
     return false;
 }
 
@@ -187,8 +215,7 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
         if (snapshot->groups[g].tls)
             tls_client_unref(&snapshot->groups[g].tls);
     }
-    for (uint32_t i = 0; i < snapshot->n_certs; i++)
-        tls_cert_free(snapshot->certs[i]);
+    snapshot_release_certs(snapshot);
     arena_fini(&snapshot->arena);
     if (snapshot->config)
         config_free(snapshot->config);

@@ -34,7 +34,9 @@ struct snap_group_worker {
 struct snap_group {
     const struct config_target_group *config; /* borrows from the snapshot's config */
     struct group_runtime *runtime;            /* shared (counted) */
-    struct backend **targets; /* [n_targets]; shared (counted); same indexes as the config's */
+    struct backend **targets;                 /* [n_targets]; shared (counted) */
+    /* [n_targets], the same indexes: the config's own, or with names resolved */
+    const struct config_target *settings;
     uint32_t n_targets;
     struct tls_client *tls; /* shared (counted); NULL: plain */
     struct balance_pool pool;
@@ -82,15 +84,25 @@ struct snap_worker {
     uint32_t uses;
 } ISO_CACHE_ALIGN;
 
+struct resolve;
+
+/* What was read of certificate files; snapshots of one configuration share it. Control thread only. */
+struct snap_certs {
+    uint32_t refs;
+    uint32_t n;
+    struct tls_cert *certs[]; /* owns */
+};
+
 struct snapshot {
-    struct config *config; /* owns */
+    struct config *config; /* shared (counted) */
     struct arena arena;    /* owns what is compiled */
     uint64_t version;      /* counts up with every snapshot */
     uint32_t n_workers;
     struct forwarded_trust trust;
     struct snap_listener *listeners;
     uint32_t n_listeners;
-    struct tls_cert **certs; /* [n_certs]; owns; same indexes as config->certificates */
+    struct snap_certs *cert_set; /* shared (counted) */
+    struct tls_cert **certs;     /* [n_certs]; of the set; same indexes as config->certificates */
     uint32_t n_certs;
     struct snap_group *groups; /* same indexes as config->target_groups */
     uint32_t n_groups;
@@ -102,10 +114,20 @@ struct snapshot {
     struct snapshot *next; /* control thread: list of those not freed yet */
 };
 
+/* What a snapshot is made from beside the configuration. */
+struct snapshot_parts {
+    struct registry *registry;
+    const struct resolve *resolve;  /* where the names of targets are looked up; NULL: none has an address */
+    const struct snapshot *earlier; /* of the same configuration, whose TLS contexts are taken, so that no
+                                       file is read again; NULL: none */
+    uint32_t n_workers;
+    uint64_t version;
+};
+
 /* Compiles `*config` (taken over on success only). New listeners are bound here, so that an address in use
  * fails before anything changes; on failure nothing changed and `diag` says why. Threads: control. */
-iso_err snapshot_build(struct config **config, struct registry *registry, uint32_t n_workers,
-                       uint64_t version, struct snapshot **out, struct iso_diag *diag) ISO_MUST_USE;
+iso_err snapshot_build(struct config **config, const struct snapshot_parts *parts, struct snapshot **out,
+                       struct iso_diag *diag) ISO_MUST_USE;
 
 /* A fresh corner of moving state, as each worker has one; `mine` is zeroed. Threads: control. */
 void snapshot_corner_init(const struct snap_group *group, struct snap_group_worker *mine,
@@ -122,6 +144,9 @@ static inline void snapshot_unref(struct snapshot *snapshot)
 {
     atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel);
 }
+
+/* Would a snapshot of the same configuration, built now, have the same targets? Threads: control. */
+bool snapshot_is_current(const struct snapshot *snapshot, const struct resolve *resolve);
 
 /* Is the backend one of its targets? */
 bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend);

@@ -5,6 +5,7 @@
 #include "core/log.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 static const struct slice all_alpn[] = {SLICE("http/1.1")};
@@ -119,22 +120,49 @@ static iso_err make_client(const struct config_target_group *config, struct tls_
     return report(diag, &tls->place, &fault);
 }
 
-iso_err snapshot_add_group_tls(struct snap_group *group, struct iso_diag *diag)
+iso_err snapshot_add_group_tls(struct snap_group *group, const struct snap_group *earlier,
+                               struct iso_diag *diag)
 {
-    return make_client(group->config, &group->tls, diag);
+    if (!earlier)
+        return make_client(group->config, &group->tls, diag);
+    group->tls = earlier->tls ? tls_client_ref(earlier->tls) : NULL;
+    return ISO_OK;
 }
 
-iso_err snapshot_load_certs(struct snapshot *snapshot, struct iso_diag *diag)
+iso_err snapshot_load_certs(struct snapshot *snapshot, const struct snapshot *earlier, struct iso_diag *diag)
 {
-    snapshot->certs = arena_array(&snapshot->arena, struct tls_cert *, snapshot->config->n_certificates + 1);
-    snapshot->n_certs = snapshot->config->n_certificates;
-    return load_certs(snapshot->config, snapshot->certs, diag);
+    uint32_t n = snapshot->config->n_certificates;
+    struct snap_certs *set =
+        earlier ? earlier->cert_set : calloc(1, sizeof(*set) + n * sizeof(set->certs[0]));
+    iso_assert(set != NULL);
+    set->refs++;
+    set->n = n;
+    snapshot->cert_set = set;
+    snapshot->certs = set->certs;
+    snapshot->n_certs = n;
+    return earlier ? ISO_OK : load_certs(snapshot->config, set->certs, diag);
 }
 
-iso_err snapshot_add_tls(struct snapshot *snapshot, struct snap_listener *listener, struct iso_diag *diag)
+void snapshot_release_certs(struct snapshot *snapshot)
+{
+    struct snap_certs *set = snapshot->cert_set;
+    snapshot->cert_set = NULL;
+    if (!set || --set->refs > 0)
+        return;
+    for (uint32_t i = 0; i < set->n; i++)
+        tls_cert_free(set->certs[i]);
+    free(set);
+}
+
+iso_err snapshot_add_tls(struct snapshot *snapshot, struct snap_listener *listener,
+                         const struct snap_listener *earlier, struct iso_diag *diag)
 {
     if (listener->config->protocol != CONFIG_HTTPS)
         return ISO_OK;
+    if (earlier) {
+        listener->tls = tls_server_ref(earlier->tls);
+        return ISO_OK;
+    }
     return make_server(listener->config, snapshot->certs, &snapshot->arena, &listener->tls, diag);
 }
 

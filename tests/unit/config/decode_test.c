@@ -53,7 +53,8 @@ static void addresses_that_are_none_are_explained(void **state)
     } cases[] = {
         {IP("10.0.0.1:80"),
          "\"10.0.0.1:80\", expected an IPv4 or IPv6 address; a port has a key of its own\n"},
-        {IP("app.internal"), "\"app.internal\", expected an IPv4 or IPv6 address; names are not resolved\n"},
+        {IP("app.internal"),
+         "\"app.internal\", expected an IPv4 or IPv6 address; a target's name belongs to \"host\"\n"},
         {IP("10.0.0.1/8"), "\"10.0.0.1/8\", expected an IPv4 or IPv6 address without a prefix length\n"},
         {IP("10.0.0"), "\"10.0.0\", expected an IPv4 or IPv6 address\n"},
     };

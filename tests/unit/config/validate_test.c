@@ -214,24 +214,87 @@ static void a_rule_behind_an_equal_one_is_a_warning(void **state)
 
 static void a_target_has_one_way_to_be_reached(void **state)
 {
-    expect_faults(
-        TARGETS("{port: 80}"),
-        "f:3:1: /target_groups/0/targets/0: has neither \"ip\" nor \"unix\", expected one of them\n");
+    expect_faults(TARGETS("{port: 80}"), "f:3:1: /target_groups/0/targets/0: has neither \"ip\" nor "
+                                         "\"host\", \"srv\" or \"unix\", expected one of "
+                                         "them\n");
     expect_faults(TARGETS("{ip: 10.0.0.1}"),
                   "f:3:1: /target_groups/0/targets/0: has no \"port\", expected the port to connect to\n");
     expect_faults(TARGETS("{ip: 10.0.0.1, unix: /x}"),
-                  "f:3:22: /target_groups/0/targets/0/unix: stands beside ip or port, expected one way to "
+                  "f:3:22: /target_groups/0/targets/0/unix: stands beside ip, expected one way to "
                   "reach the target\n");
     expect_faults(
         TARGETS("{ip: \"::\", port: 80}"),
         "f:3:6: /target_groups/0/targets/0/ip: is an address to listen on, expected one to connect to\n");
-    expect_faults(
-        TARGETS("{host: app.internal, port: 80}"),
-        "f:3:2: /target_groups/0/targets/0/host: is not a key of a target: a target is named by \"ip\" and "
-        "\"port\", or by \"unix\"; host names are not resolved\n");
     expect_faults(TARGETS("{ip: \"::ffff:10.0.0.1\", port: 80},\n" TARGET),
                   "f:4:1: /target_groups/0/targets/1: is 10.0.0.1:80, the target on line 3; expected each "
                   "target once\n");
+}
+
+static void a_target_may_be_a_name(void **state)
+{
+    struct config *config = load_good(
+        TARGETS("{host: App.Internal., port: 80},\n{host: app.internal, port: 81},\n{srv: _http._tcp.app}"));
+    const struct config_target *targets = config->target_groups[0].targets;
+    assert_string_equal(targets[0].endpoint.text.ptr, "app.internal:80");
+    assert_string_equal(targets[1].endpoint.text.ptr, "app.internal:81");
+    assert_string_equal(targets[2].endpoint.text.ptr, "srv:_http._tcp.app");
+    config_free(config);
+    expect_faults(TARGETS("{host: app.internal}"),
+                  "f:3:1: /target_groups/0/targets/0: has no \"port\", expected the port to connect to\n");
+    expect_faults(
+        TARGETS("{host: 10.0.0.1, port: 80}"),
+        "f:3:8: /target_groups/0/targets/0/host: is the text \"10.0.0.1\", expected a host name such "
+        "as app.internal; an address belongs to \"ip\"\n");
+    expect_faults(
+        TARGETS("{host: a..b, port: 80}"),
+        "f:3:8: /target_groups/0/targets/0/host: is the text \"a..b\", expected a host name such as "
+        "app.internal; an address belongs to \"ip\"\n");
+    expect_faults(TARGETS("{host: a, ip: 10.0.0.1, port: 80}"),
+                  "f:3:8: /target_groups/0/targets/0/host: stands beside ip, expected one way to reach the "
+                  "target\n");
+    expect_faults(
+        TARGETS("{srv: _http._tcp.app, port: 80}"),
+        "f:3:29: /target_groups/0/targets/0/port: stands beside srv, whose records have ports, which "
+        "needs none\n");
+    expect_faults(
+        TARGETS("{srv: _http._tcp.app, weight: 3}"),
+        "f:3:31: /target_groups/0/targets/0/weight: stands beside srv, whose records have weights\n");
+    expect_faults(
+        TARGETS("{srv: app.internal}"),
+        "f:3:7: /target_groups/0/targets/0/srv: is the text \"app.internal\", expected the name of a "
+        "service such as _http._tcp.app.internal\n");
+    expect_faults(
+        TARGETS("{host: a, port: 80},\n{host: A, port: 80}"),
+        "f:4:1: /target_groups/0/targets/1: is a:80, the target on line 3; expected each target once\n");
+}
+
+static void name_servers_are_addresses(void **state)
+{
+    struct config *config =
+        load_good("resolver: {servers: [10.0.0.2, \"10.0.0.3:5353\", \"::1\"]}\n" LISTEN GROUP);
+    assert_string_equal(config->resolver.servers[0].ptr, "10.0.0.2:53");
+    assert_string_equal(config->resolver.servers[1].ptr, "10.0.0.3:5353");
+    assert_string_equal(config->resolver.servers[2].ptr, "[::1]:53");
+    config_free(config);
+    expect_faults(
+        "resolver: {servers: ns.internal}\n" LISTEN GROUP,
+        "f:1:21: /resolver/servers: is the text \"ns.internal\", expected an address with or without a "
+        "port, such as 10.0.0.2, 10.0.0.2:5353 or [::1]:53\n");
+    expect_faults("resolver: {min_ttl_s: 60, max_ttl_s: 5}\n" LISTEN GROUP,
+                  "f:1:23: /resolver/min_ttl_s: min_ttl_s is longer than max_ttl_s\n");
+}
+
+static void one_name_is_what_its_targets_certificates_show(void **state)
+{
+    struct config *config = load_good(
+        LISTEN "target_groups: [{name: g, protocol: HTTPS, targets: [{host: app.internal, port: 443}]}]\n");
+    assert_string_equal(config->target_groups[0].tls.sni.ptr, "app.internal");
+    config_free(config);
+    expect_faults(
+        LISTEN "target_groups: [{name: g, protocol: HTTPS, targets: [{host: a, port: 1},\n{host: b, port: "
+               "1}]}]\n",
+        "f:3:1: /target_groups/0/targets/1: is not the only name in the group, so which one certificates "
+        "must show is open; expected tls.sni, or tls.verify: false\n");
 }
 
 static void weights_outside_their_bounds_are_refused_C110(void **state)
@@ -340,6 +403,9 @@ int main(void)
         cmocka_unit_test(a_rewrite_needs_something_to_act_on),
         cmocka_unit_test(a_rule_behind_an_equal_one_is_a_warning),
         cmocka_unit_test(a_target_has_one_way_to_be_reached),
+        cmocka_unit_test(a_target_may_be_a_name),
+        cmocka_unit_test(name_servers_are_addresses),
+        cmocka_unit_test(one_name_is_what_its_targets_certificates_show),
         cmocka_unit_test(weights_outside_their_bounds_are_refused_C110),
         cmocka_unit_test(a_group_that_takes_no_work_is_a_warning_C110),
         cmocka_unit_test(maglev_has_room_for_its_targets_C112),

@@ -5,6 +5,7 @@
 #define ISOBAR_TESTS_CONTROL_FIXTURE_H
 
 #include "control/control.h"
+#include "net/resolve.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -64,6 +65,7 @@ static inline struct fixture *fixture_new(void)
     f->snap_group = (struct snap_group){.config = &f->group_config,
                                         .runtime = &f->group,
                                         .targets = f->targets,
+                                        .settings = f->target_configs,
                                         .n_targets = FIXTURE_TARGETS};
     f->snapshot = (struct snapshot){.version = 7,
                                     .n_workers = FIXTURE_WORKERS,

@@ -187,9 +187,34 @@ static void add_labels(struct text *out, struct slice line)
     }
 }
 
+/* A target that is a name nobody has answered for. */
+static struct resolve *add_name(struct fixture *f)
+{
+    struct resolve *resolve = resolve_new(NULL, NULL, NULL);
+    f->target_configs[0].host = SLICE("app.internal");
+    f->target_configs[0].endpoint.text = SLICE("app.internal:80");
+    resolve_add(resolve, &(struct resolve_name){RESOLVE_HOST, "app.internal"}, 1);
+    f->view.resolve = resolve;
+    return resolve;
+}
+
+static void a_name_without_addresses_is_shown_C_116(void **state)
+{
+    struct fixture *f = fixture_new();
+    struct resolve *resolve = add_name(f);
+    struct text text = page_of(f);
+    assert_true(promlint_value(text_slice(&text),
+                               "isobar_dns_name_addresses{target_group=\"web\",target=\"app."
+                               "internal:80\"}") == 0);
+    text_fini(&text);
+    resolve_free(&resolve);
+    fixture_free(f);
+}
+
 static void the_documented_metrics_are_the_page(void **state)
 {
     struct fixture *f = fixture_new();
+    struct resolve *resolve = add_name(f);
     struct text text = page_of(f), table;
     struct slice rest = text_slice(&text), line = {0}, help = {0}, name = {0}, type = {0};
     text_init(&table);
@@ -214,6 +239,7 @@ static void the_documented_metrics_are_the_page(void **state)
     golden_check("docs/metrics.md", "metrics", text_slice(&table));
     text_fini(&table);
     text_fini(&text);
+    resolve_free(&resolve);
     fixture_free(f);
 }
 
@@ -228,6 +254,7 @@ int main(void)
         cmocka_unit_test(series_of_a_removed_target_are_gone_at_once_C_142),
         cmocka_unit_test(the_process_tells_of_itself),
         cmocka_unit_test(before_the_first_snapshot_there_is_a_page),
+        cmocka_unit_test(a_name_without_addresses_is_shown_C_116),
         cmocka_unit_test(the_documented_metrics_are_the_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
