@@ -16,7 +16,7 @@ static void write_now(struct api_call *call, const struct snap_group *group, str
     for (uint32_t i = 0; i < group->n_targets; i++) {
         now = pool_recent(call, group, group->targets[i], &totals);
         text_printf(out, "%s", i ? "," : "");
-        text_json(out, group->config->targets[i].endpoint.text);
+        text_json(out, group->settings[i].endpoint.text);
         text_printf(out,
                     ":{\"total_requests\":%llu,\"requests_per_sec\":%.2f,\"active_connections\":%u,"
                     "\"error_rate\":%.4f,\"average_latency_ms\":%.3f}",
@@ -52,7 +52,7 @@ static void write_by_server(const struct history *history, const struct snap_gro
         const struct history_series *series =
             history_find(history, recorder_name(group, group->targets[i], name));
         text_printf(out, "%s", i ? "," : "");
-        text_json(out, group->config->targets[i].endpoint.text);
+        text_json(out, group->settings[i].endpoint.text);
         text_printf(out, ":[");
         for (uint32_t step = 0; series && step < history_steps(series); step++) {
             struct history_point point = history_step(history, series, step);

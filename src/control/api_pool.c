@@ -60,7 +60,7 @@ static uint32_t add_leaving(const struct snapshot *snapshot, const struct snap_g
                 is_listed(servers, n_leaving + n, backend))
                 continue;
             if (servers)
-                servers[n_leaving + n] = (struct pool_server){old, &old->config->targets[i], backend, true};
+                servers[n_leaving + n] = (struct pool_server){old, &old->settings[i], backend, true};
             n++;
         }
     }
@@ -86,7 +86,7 @@ uint32_t pool_servers(struct api_call *call, const struct snap_group *group, str
     uint32_t n = group->n_targets + n_leaving;
     struct pool_server *servers = arena_array(&call->arena, struct pool_server, n + 1);
     for (uint32_t i = 0; i < group->n_targets; i++)
-        servers[i] = (struct pool_server){group, &group->config->targets[i], group->targets[i], false};
+        servers[i] = (struct pool_server){group, &group->settings[i], group->targets[i], false};
     memcpy(servers + group->n_targets, leaving, n_leaving * sizeof(*leaving));
     *out = servers;
     return n;

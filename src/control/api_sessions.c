@@ -34,7 +34,7 @@ static void write_session(struct api_call *call, const struct snap_group *group,
     else
         text_printf(out, "null");
     text_printf(out, ",\"server_id\":");
-    text_json(out, group->config->targets[session->target].endpoint.text);
+    text_json(out, group->settings[session->target].endpoint.text);
     text_printf(out, ",\"created_at\":");
     pool_write_time(out, clock_wall_ns() / NS_PER_MS - session->age_s * 1000ull);
     text_printf(out, ",\"ttl_remaining_seconds\":%u,\"target_group\":", session->left_s);

@@ -283,3 +283,16 @@ def test_check_needs_no_name_server_C_127(stand):
     config = stand.config({"host": "app.test", "port": 80}, resolver={"servers": ["127.0.0.1:9"]})
     status, _, err = stand.isobar("check", "/dev/stdin", text=json.dumps(config))
     assert status == 0, err
+
+
+def test_the_api_shows_resolved_targets_as_servers(stand, dns):
+    port, _ = backends_at(stand, ["127.0.0.11", "127.0.0.12"])
+    dns.set("app.test", a("127.0.0.11"), a("127.0.0.12"))
+    proxy = stand.proxy([{"host": "nobody.test", "port": port}, {"host": "app.test", "port": port}], resolver=dns.resolver)
+    assert stand.ask().status == 200
+    names = [f"app.test/127.0.0.1{i}:{port}" for i in (1, 2)]
+    servers = json.loads(proxy.get("/api/servers")[1])
+    assert [server["server_id"] for server in servers["servers"]] == names
+    status, one = proxy.get("/api/servers/" + names[0].replace("/", "%2F"))
+    assert status == 200 and json.loads(one)["server_id"] == names[0]
+    assert set(json.loads(proxy.get("/api/metrics")[1])["requests_by_server"]) == set(names)
