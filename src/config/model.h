@@ -359,4 +359,11 @@ struct config {
     struct config_l4 l4;
 };
 
+/* On a packet node the listener's VIP is spread over the targets of its group, not over the nodes. */
+static inline bool config_l4_has_targets(const struct config *config, const struct config_listener *listener)
+{
+    return config->l4.set && config->l4.reals == CONFIG_L4_TARGETS && listener->protocol == CONFIG_TCP &&
+           listener->default_target_group >= 0;
+}
+
 #endif

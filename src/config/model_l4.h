@@ -21,6 +21,8 @@ enum config_l4_encapsulation { CONFIG_L4_IPIP, CONFIG_L4_GUE };
 enum config_l4_flow_table { CONFIG_L4_MOVED, CONFIG_L4_ALWAYS, CONFIG_L4_NEVER, CONFIG_L4_AS_NODE };
 enum config_l4_scope { CONFIG_L4_SHARED, CONFIG_L4_PER_CPU };
 enum config_l4_hash { CONFIG_L4_HASH_FLOW, CONFIG_L4_HASH_SOURCE, CONFIG_L4_HASH_PORT };
+/* Behind a TCP listener's VIP: the nodes, or the targets of its default group. */
+enum config_l4_reals { CONFIG_L4_NODES, CONFIG_L4_TARGETS };
 enum config_l4_protocol { CONFIG_L4_TCP, CONFIG_L4_UDP };
 
 struct config_l4_vip {
@@ -60,6 +62,7 @@ struct config_l4 {
     struct ip_addr gue_source_v4, gue_source_v6;
     struct ip_prefix *tunnel_sources;
     uint32_t n_tunnel_sources;
+    enum config_l4_reals reals;
     enum config_l4_flow_table flow_table;
     enum config_l4_scope flow_scope;
     uint32_t flow_entries, flow_inserts_per_s;

@@ -71,6 +71,11 @@ static const struct schema_choice l4_encapsulations[] = {
     {"ipip", CONFIG_L4_IPIP, "IP in IP"},
     {"gue", CONFIG_L4_GUE, "UDP, then the packet (GUE variant 1)"},
     {NULL}};
+static const struct schema_choice l4_reals[] = {
+    {"nodes", CONFIG_L4_NODES, "the nodes"},
+    {"targets", CONFIG_L4_TARGETS,
+     "the targets of the listener's default_target_group, which answer clients themselves"},
+    {NULL}};
 static const struct schema_choice l4_tables[] = {
     {"moved", CONFIG_L4_MOVED, "only flows of slots that changed their owner lately"},
     {"always", CONFIG_L4_ALWAYS, "every flow"},
@@ -117,6 +122,7 @@ static const struct schema_key l4_keys[] = {
     PREFIXES("tunnel_sources", tunnel_sources, n_tunnel_sources,
              "source of IP-in-IP packets, one prefix a family; the bits behind it vary by flow. "
              "Unset: 198.18.0.0/16 and 100::/64"),
+    CHOICE("reals", reals, l4_reals, "nodes", "what stands behind the VIPs of TCP listeners"),
     CHOICE("flow_table", flow_table, l4_tables, "moved", "which flows are remembered"),
     CHOICE("flow_scope", flow_scope, l4_scopes, "node", "whether CPUs share the flow table"),
     NUMBER("flow_entries", flow_entries, 1024, 1 << 26, "1048576", "size of the flow table, 16 bytes each"),

@@ -57,6 +57,44 @@ static void validate_vip(struct validator *v, struct config_l4_vip *vip, const s
                            "is every address, expected a VIP or a prefix of VIPs");
 }
 
+/* The packet tier changes no ports and asks no DNS. */
+static void validate_targets_as_reals(struct validator *v, const struct config_load_balancer *lb,
+                                      const struct config_listener *listener)
+{
+    uint32_t index = (uint32_t)listener->default_target_group;
+    const struct config_target_group *group = &v->config->target_groups[index];
+    const struct doc_node *node = doc_get(v->doc->root, "target_groups");
+    node = node ? node->first : NULL;
+    for (uint32_t i = 0; i < index && node; i++)
+        node = node->next;
+    const struct doc_node *item = doc_get(node, "targets");
+    item = item ? item->first : NULL;
+    for (uint32_t i = 0; i < group->n_targets && item; i++, item = item->next) {
+        const struct config_endpoint *at = &group->targets[i].endpoint;
+        if (item->kind != DOC_MAP)
+            continue;
+        if (!at->ip.family)
+            validate_fault(v, item, "is no IP address, expected one: l4.reals is targets, and %.*s has a vip",
+                           SLICE_ARG(lb->name));
+        else if (at->port && at->port != listener->endpoint.port)
+            validate_fault(
+                v, validate_at(item, "port"),
+                "is %u, expected %u, the port of %.*s: l4.reals is targets, and packets keep their "
+                "port",
+                at->port, listener->endpoint.port, SLICE_ARG(listener->name));
+    }
+}
+
+static void validate_reals(struct validator *v)
+{
+    for (uint32_t i = 0; i < v->config->n_load_balancers; i++) {
+        const struct config_load_balancer *lb = &v->config->load_balancers[i];
+        for (uint32_t j = 0; j < lb->n_listeners && lb->vip.family; j++)
+            if (config_l4_has_targets(v->config, &lb->listeners[j]))
+                validate_targets_as_reals(v, lb, &lb->listeners[j]);
+    }
+}
+
 void validate_l4(struct validator *v)
 {
     struct names nodes;
@@ -70,6 +108,7 @@ void validate_l4(struct validator *v)
         for (uint32_t i = 0; i < c->n_vips; i++, item = item->next)
             if (item->kind == DOC_MAP)
                 validate_vip(v, &c->vips[i], item, &nodes);
+        validate_reals(v);
         if (!maglev_size_is_valid(c->table_size))
             validate_fault(v, validate_at(l4, "table_size"),
                            "is %u, expected a prime such as 65537 or 655373", c->table_size);

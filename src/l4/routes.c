@@ -15,7 +15,7 @@ static bool has_real(const struct l4_spec *spec, const struct l4_spec_vip *vip)
 {
     const struct l4_spec_set *set = &spec->sets[vip->set];
     for (uint32_t i = 0; i < set->n_reals; i++)
-        if (spec->reals[set->reals[i]].usable && spec->reals[set->reals[i]].weight)
+        if (l4_set_weight(spec, set, i))
             return true;
     return false;
 }

@@ -18,6 +18,14 @@ void l4_node_defaults(struct l4_node *node)
     };
 }
 
+uint32_t l4_set_weight(const struct l4_spec *spec, const struct l4_spec_set *set, uint32_t i)
+{
+    const struct l4_spec_real *real = &spec->reals[set->reals[i]];
+    if (!real->usable)
+        return 0;
+    return set->weights ? set->weights[i] : real->weight;
+}
+
 uint32_t l4_tunnel_bytes(const struct l4_spec *spec)
 {
     uint32_t most = 0;

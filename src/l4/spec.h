@@ -20,7 +20,8 @@ struct l4_spec_real {
 };
 
 struct l4_spec_set {
-    uint32_t *reals; /* indexes into l4_spec.reals */
+    uint32_t *reals;   /* indexes into l4_spec.reals */
+    uint32_t *weights; /* of each here; NULL: the real's own */
     uint32_t n_reals;
 };
 
@@ -68,6 +69,8 @@ struct l4_spec {
 
 /* Everything that has a default, set to it. */
 void l4_node_defaults(struct l4_node *node);
+/* The weight of a set's i-th real as it is now: 0 when it is not usable. */
+uint32_t l4_set_weight(const struct l4_spec *spec, const struct l4_spec_set *set, uint32_t i);
 /* What the largest tunnel header of the spec's reals adds to a packet. */
 uint32_t l4_tunnel_bytes(const struct l4_spec *spec);
 

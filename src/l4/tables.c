@@ -101,9 +101,8 @@ static iso_err build_owners(struct publication *pub, uint32_t set_index, uint16_
     struct slice *names = arena_array(&arena, struct slice, set->n_reals + 1);
     uint32_t *weights = arena_array(&arena, uint32_t, set->n_reals + 1);
     for (uint32_t i = 0; i < set->n_reals; i++) {
-        const struct l4_spec_real *real = &pub->spec->reals[set->reals[i]];
-        names[i] = real->name;
-        weights[i] = real->usable ? real->weight : 0;
+        names[i] = pub->spec->reals[set->reals[i]].name;
+        weights[i] = l4_set_weight(pub->spec, set, i);
     }
     iso_err err = maglev_build(names, weights, set->n_reals, tables->view.slots, tables->slots_scratch);
     arena_fini(&arena);

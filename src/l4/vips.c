@@ -46,10 +46,19 @@ static void set_node(struct l4_node *node, const struct config_l4 *c)
     node->hash_seed = c->hash_seed;
 }
 
+/* Those that may become reals. */
+static uint32_t count_targets(const struct config *config)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < config->n_target_groups && config->l4.reals == CONFIG_L4_TARGETS; i++)
+        n += config->target_groups[i].n_targets;
+    return n;
+}
+
 static void set_reals(struct l4_spec *spec, const struct config *config, struct arena *arena)
 {
     spec->n_reals = config->n_nodes;
-    spec->reals = arena_array(arena, struct l4_spec_real, config->n_nodes + 1);
+    spec->reals = arena_array(arena, struct l4_spec_real, config->n_nodes + count_targets(config) + 1);
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         const struct config_node *node = &config->nodes[i];
         spec->reals[i] = (struct l4_spec_real){.name = node->name,
@@ -61,14 +70,50 @@ static void set_reals(struct l4_spec *spec, const struct config *config, struct 
     }
 }
 
-/* The set with exactly these reals, made when it is new. Most VIPs share one, and so one ring. */
-static uint32_t set_get(struct l4_spec *spec, uint32_t *reals, uint32_t n)
+/* The set with exactly these reals and weights (NULL: the reals' own), made when it is new. Most VIPs share
+ * one, and so one ring. */
+static uint32_t set_get(struct l4_spec *spec, uint32_t *reals, uint32_t *weights, uint32_t n)
 {
-    for (uint32_t i = 0; i < spec->n_sets; i++)
-        if (spec->sets[i].n_reals == n && !memcmp(spec->sets[i].reals, reals, n * sizeof(*reals)))
+    for (uint32_t i = 0; i < spec->n_sets; i++) {
+        const struct l4_spec_set *set = &spec->sets[i];
+        if (set->n_reals == n && !set->weights == !weights &&
+            !memcmp(set->reals, reals, n * sizeof(*reals)) &&
+            (!weights || !memcmp(set->weights, weights, n * sizeof(*weights))))
             return i;
-    spec->sets[spec->n_sets] = (struct l4_spec_set){.reals = reals, .n_reals = n};
+    }
+    spec->sets[spec->n_sets] = (struct l4_spec_set){.reals = reals, .weights = weights, .n_reals = n};
     return spec->n_sets++;
+}
+
+/* The real at an address: a node, a target that was met before, or a new one, named by its address so that
+ * every packet node calls it the same. */
+static uint32_t real_at(struct l4_spec *spec, const struct config *config, const struct ip_addr *ip,
+                        struct arena *arena)
+{
+    char text[IP_TEXT_MAX];
+    for (uint32_t i = 0; i < spec->n_reals; i++)
+        if (ip_eq(&spec->reals[i].ip, ip))
+            return i;
+    size_t len = ip_print(ip, text);
+    spec->reals[spec->n_reals] = (struct l4_spec_real){.name = arena_slice(arena, slice_of(text, len)),
+                                                       .ip = *ip,
+                                                       .usable = true,
+                                                       .gue = config->l4.encapsulation == CONFIG_L4_GUE};
+    return spec->n_reals++;
+}
+
+/* The targets of a group as a set; a disabled one takes no new flows. */
+static uint32_t set_of_targets(struct l4_spec *spec, const struct config *config,
+                               const struct config_target_group *group, struct arena *arena)
+{
+    uint32_t *reals = arena_array(arena, uint32_t, group->n_targets + 1);
+    uint32_t *weights = arena_array(arena, uint32_t, group->n_targets + 1);
+    for (uint32_t i = 0; i < group->n_targets; i++) {
+        const struct config_target *target = &group->targets[i];
+        reals[i] = real_at(spec, config, &target->endpoint.ip, arena);
+        weights[i] = target->enabled ? target->weight : 0;
+    }
+    return set_get(spec, reals, weights, group->n_targets);
 }
 
 static uint16_t table_flags(enum config_l4_flow_table table, enum config_l4_flow_table of_node)
@@ -101,7 +146,7 @@ static void add_listed(struct l4_spec *spec, const struct config_l4 *c, const st
     flags |= vip->hash == CONFIG_L4_HASH_PORT ? L4_VIP_HASH_PORT : 0;
     flags |= vip->quic ? L4_VIP_QUIC : 0;
     flags |= vip->fragments ? L4_VIP_FRAGMENTS : 0;
-    uint32_t set = vip->n_nodes ? set_get(spec, vip->node_indexes, vip->n_nodes) : all;
+    uint32_t set = vip->n_nodes ? set_get(spec, vip->node_indexes, NULL, vip->n_nodes) : all;
     for (uint32_t i = 0; i < vip->n_addresses; i++)
         add_vip(spec, arena, vip->addresses[i], vip->port, vip->protocol == CONFIG_L4_UDP ? 17 : 6, flags,
                 set);
@@ -128,21 +173,26 @@ iso_err l4_spec_from_config(const struct config *config, struct arena *arena, st
     }
     set_node(&spec->node, &config->l4);
     set_reals(spec, config, arena);
-    spec->sets = arena_array(arena, struct l4_spec_set, config->l4.n_vips + 1);
+    spec->sets = arena_array(arena, struct l4_spec_set, config->l4.n_vips + config->n_target_groups + 1);
     spec->vips = arena_array(arena, struct l4_spec_vip, count_vips(config) + 1);
     uint32_t *everyone = arena_array(arena, uint32_t, config->n_nodes + 1);
     for (uint32_t i = 0; i < config->n_nodes; i++)
         everyone[i] = i;
-    uint32_t all = set_get(spec, everyone, config->n_nodes);
+    uint32_t all = set_get(spec, everyone, NULL, config->n_nodes);
     for (uint32_t i = 0; i < config->n_load_balancers; i++) {
         const struct config_load_balancer *lb = &config->load_balancers[i];
         for (uint32_t j = 0; j < lb->n_listeners; j++) {
-            const struct config_endpoint *at = &lb->listeners[j].endpoint;
+            const struct config_listener *listener = &lb->listeners[j];
+            const struct config_endpoint *at = &listener->endpoint;
             if (!lb->vip.family || at->unix_path.ptr)
                 continue;
             struct ip_prefix whole = {.addr = lb->vip, .bits = lb->vip.family == 6 ? 128 : 32};
+            uint32_t set = all;
+            if (config_l4_has_targets(config, listener))
+                set = set_of_targets(spec, config, &config->target_groups[listener->default_target_group],
+                                     arena);
             add_vip(spec, arena, whole, at->port, 6, table_flags(CONFIG_L4_AS_NODE, config->l4.flow_table),
-                    all);
+                    set);
         }
     }
     for (uint32_t i = 0; i < config->l4.n_vips; i++)

@@ -346,6 +346,32 @@ def test_configuration_that_cannot_be_taken_changes_nothing(net):
     close(some)
 
 
+def test_a_tcp_listener_spreads_its_vip_over_its_own_targets(net):
+    """reals: targets needs no L7 node: the group's targets own the VIP; a disabled one gets no new flow."""
+    balancers = """load_balancers:
+  - {{ name: db, vip: %s, listeners: [ {{ port: %d, protocol: TCP, default_target_group: db }} ] }}
+target_groups:
+  - name: db
+    protocol: TCP
+    targets: [ {{ ip: 10.31.0.2, port: %d }}, {{ ip: 10.32.0.2, port: %d, enabled: {} }} ]
+""" % (VIP4, PORT, PORT, PORT)
+    net.tcp_vips = VIP6
+    try:
+        for lb in LBS:
+            net.reload_lb(lb, "  reals: targets\n", balancers.format("true"))
+        some = flows(net, 40)
+        assert {flow.owner for flow in some} == {"p1", "p2"}
+        for lb in LBS:
+            net.reload_lb(lb, "  reals: targets\n", balancers.format("false"))
+        assert all(flow.still() for flow in some)
+        close(some)
+        late = flows(net, 20)
+        assert {flow.owner for flow in late} == {"p1"}
+        close(late)
+    finally:
+        net.tcp_vips = f"{VIP4}, {VIP6}"
+
+
 def test_leaving_detaches_and_removes_everything(net):
     net.route(["lb2"])
     net.stop("lb1")

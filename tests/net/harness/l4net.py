@@ -76,6 +76,7 @@ class Net:
         self.policy = policy
         self.mtu = mtu
         self.down, self.drained, self.absent = set(), set(), {"p3"}
+        self.tcp_vips = f"{VIP4}, {VIP6}"  # of the l4 section; the rest may come from load_balancers
         try:
             self._build()
         except BaseException:
@@ -194,7 +195,7 @@ class Net:
         with open(path + ".new", "w") as file:
             file.write("nodes:\n" + "".join(nodes) +
                        f"l4:\n  interfaces: [eth0]\n  pin: {self.pin(lb)}\n  flow_entries: 65536\n  linger_s: 1\n{extra}"
-                       f"  vips:\n    - {{ address: [{VIP4}, {VIP6}], port: {PORT} }}\n"
+                       f"  vips:\n    - {{ address: [{self.tcp_vips}], port: {PORT} }}\n"
                        f"    - {{ address: [{VIP4}, {VIP6}], port: {PORT}, protocol: UDP }}\n{vips}")
         os.replace(path + ".new", path)
         return path
@@ -207,10 +208,10 @@ class Net:
         self._await(lb, lambda: self.generation(lb) > generation and "native" in self.status(lb))
 
     def reload_lb(self, lb, extra="", vips=""):
-        generation = self.generation(lb)
+        published = self.log(lb).count(": generation ")  # the number begins anew when the maps had to grow
         self.config(lb, extra, vips)
         self.processes[lb].send_signal(signal.SIGHUP)
-        self._await(lb, lambda: self.generation(lb) > generation)
+        self._await(lb, lambda: self.log(lb).count(": generation ") > published)
 
     def _await(self, lb, condition, seconds=20):
         until = time.monotonic() + seconds

@@ -364,6 +364,26 @@ static void a_configuration_that_serves_nothing_is_a_warning(void **state)
                   "f:1:18: warning: /load_balancers/0: has no listeners: nothing arrives here\n");
 }
 
+static void targets_behind_the_packet_tier_keep_the_port_and_have_an_address(void **state)
+{
+    expect_faults(
+        "l4: {interfaces: [eth0], reals: targets}\n"
+        "load_balancers:\n"
+        "  - {name: lb, vip: 203.0.113.10, listeners: [{port: 5432, protocol: TCP, "
+        "default_target_group: db}]}\n"
+        "target_groups:\n"
+        "  - name: db\n"
+        "    protocol: TCP\n"
+        "    targets:\n"
+        "      - {ip: 10.0.0.1, port: 5432}\n"
+        "      - {ip: 10.0.0.2, port: 5433}\n"
+        "      - {unix: /run/db}\n",
+        "f:9:30: /target_groups/0/targets/1/port: is 5433, expected 5432, the port of lb/5432: l4.reals "
+        "is targets, and packets keep their port\n"
+        "f:10:9: /target_groups/0/targets/2: is no IP address, expected one: l4.reals is targets, and lb "
+        "has a vip\n");
+}
+
 static void one_run_shows_all_faults_in_the_order_of_the_lines_G7(void **state)
 {
     expect_faults("worker: 1\n"
@@ -411,6 +431,7 @@ int main(void)
         cmocka_unit_test(maglev_has_room_for_its_targets_C112),
         cmocka_unit_test(settings_without_effect_are_told),
         cmocka_unit_test(a_configuration_that_serves_nothing_is_a_warning),
+        cmocka_unit_test(targets_behind_the_packet_tier_keep_the_port_and_have_an_address),
         cmocka_unit_test(one_run_shows_all_faults_in_the_order_of_the_lines_G7),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
