@@ -9,8 +9,8 @@
 
 /* One step: in `parent`, `out` made way for `in`, behind `after`. */
 struct doc_step {
-    struct doc_step *before; /* the step taken earlier */
-    struct doc_node *parent; /* NULL: the root was replaced */
+    struct doc_step *before;   /* the step taken earlier */
+    struct doc_node *parent;   /* NULL: the root was replaced */
     struct doc_node *out, *in; /* NULL: nothing was taken out, put in */
     struct doc_node *after;    /* the sibling in front; NULL: the first */
 };
@@ -30,8 +30,8 @@ struct doc_node *doc_copy(struct doc *doc, const struct doc_node *from);
 /* A value that is in no tree yet. */
 struct doc_node *doc_new(struct doc *doc, enum doc_kind kind);
 
-/* Puts `value` (in no tree) under a key, in place of what is there; NULL takes it out. `map` is in the tree or
- * will be: a step of a value that is not yet in the tree may as well be logged. */
+/* Puts `value` (in no tree) under a key, in place of what is there; NULL takes it out. `map` is in the tree
+ * or will be: a step of a value that is not yet in the tree may as well be logged. */
 void doc_edit_set(struct doc_edit *edit, struct doc_node *map, const char *key, struct doc_node *value);
 /* The item of a list, or a value of a map, in place of which `value` stands from now on. */
 void doc_edit_replace(struct doc_edit *edit, struct doc_node *old, struct doc_node *value);
