@@ -104,7 +104,9 @@ static void on_reap(struct loop *loop, struct loop_timer *timer)
 {
     struct process *process = container_of(timer, struct process, reap_timer);
     reap(process);
-    if (process->retired)
+    /* A snapshot that is not in force yet may have them again. */
+    bool any_leaves = process->prepared ? true : departures_poll(&process->departures, process->registry);
+    if (process->retired || any_leaves)
         loop_timer_set(loop, timer, loop->now_ns + REAP_MS * NS_PER_MS);
 }
 
@@ -182,6 +184,29 @@ static void wait_until_in_force(struct process *process, uint64_t version)
             usleep(ADOPT_POLL_US);
 }
 
+/* Who leaves with the old snapshot, who came back, and until when those that were disabled may go on. Workers
+ * and health have the new one. */
+static void note_leaving(struct process *process, const struct snapshot *now, const struct snapshot *old)
+{
+    for (uint32_t g = 0; g < now->n_groups; g++) {
+        const struct snap_group *group = &now->groups[g];
+        uint64_t until_ns = clock_wall_ns() + group->config->deregistration_delay_ms * NS_PER_MS;
+        for (uint32_t t = 0; t < group->n_targets; t++) {
+            struct backend *backend = group->targets[t];
+            departures_cancel(&process->departures, process->registry, backend);
+            if (group->settings[t].enabled)
+                backend->drain_until_wall_ns = 0;
+            else if (snapshot_serves_backend(old, backend))
+                backend->drain_until_wall_ns = until_ns;
+        }
+    }
+    for (uint32_t g = 0; g < old->n_groups; g++)
+        for (uint32_t t = 0; t < old->groups[g].n_targets; t++)
+            if (!snapshot_has_backend(now, old->groups[g].targets[t]))
+                departures_add(&process->departures, process->registry, old->groups[g].targets[t],
+                               old->groups[g].config->deregistration_delay_ms);
+}
+
 /* Hands a snapshot whose targets are watched to the workers. */
 static void adopt(struct process *process, struct snapshot *now)
 {
@@ -202,6 +227,7 @@ static void adopt(struct process *process, struct snapshot *now)
     names_keep(process->names, now->config);
     if (!old)
         return;
+    note_leaving(process, now, old);
     snapshot_unref(old);
     old->next = process->retired;
     process->retired = old;
@@ -391,6 +417,7 @@ const struct document_hooks apply_hooks = {
 
 void apply_init(struct process *process)
 {
+    process->view.departures = &process->departures;
     loop_timer_init(&process->reap_timer, on_reap);
     loop_timer_init(&process->settle_timer, on_settle);
 }
@@ -406,6 +433,7 @@ void apply_fini(struct process *process)
         process->current->next = process->retired;
         process->retired = process->current;
     }
+    departures_fini(&process->departures, process->registry);
     reap(process);
     iso_assert(process->retired == NULL);
 }

@@ -10,6 +10,7 @@
 #include "control/recorder.h"
 #include "health/health.h"
 #include "proxy/worker.h"
+#include "upstream/departure.h"
 
 #include <limits.h>
 
@@ -19,10 +20,11 @@ struct process {
     struct worker **workers;       /* owns */
     struct control_worker *listed; /* owns: the same for the control pages */
     uint32_t n_joined;
-    struct registry *registry; /* owns */
-    struct snapshot *current;  /* holds one reference */
-    struct snapshot *prepared; /* owns: built, not in force; NULL: none */
-    struct snapshot *retired;  /* list of those that workers may still use */
+    struct registry *registry;    /* owns */
+    struct snapshot *current;     /* holds one reference */
+    struct snapshot *prepared;    /* owns: built, not in force; NULL: none */
+    struct departures departures; /* targets that leave */
+    struct snapshot *retired;     /* list of those that workers may still use */
     uint64_t version;          /* of the current snapshot; counts what was built, not what was configured */
     struct snapshot_log *log;  /* the current one; the snapshots own it */
     struct health *health;     /* owns */

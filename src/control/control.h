@@ -49,11 +49,12 @@ struct control_view {
     const struct snapshot *snapshot;      /* the current one; NULL: none yet */
     const struct control_worker *workers; /* [n_workers]; same indexes as in every counters array */
     uint32_t n_workers;
-    const struct accesslog *accesslog; /* NULL: off */
-    const struct history *history;     /* the last hour, see recorder.h; NULL: not recorded */
-    const struct snapshot *retired;    /* earlier ones that may be in use, a list; NULL: none */
-    const struct resolve *resolve;     /* where the snapshot's names are known; NULL: there are none */
-    bool is_shutting_down;             /* lame duck: /healthz answers 503 from now on (E3) */
+    const struct accesslog *accesslog;   /* NULL: off */
+    const struct history *history;       /* the last hour, see recorder.h; NULL: not recorded */
+    const struct snapshot *retired;      /* earlier ones that may be in use, a list; NULL: none */
+    const struct departures *departures; /* targets that leave; NULL: none */
+    const struct resolve *resolve;       /* where the snapshot's names are known; NULL: there are none */
+    bool is_shutting_down;               /* lame duck: /healthz answers 503 from now on (E3) */
     struct {
         uint64_t succeeded, failed; /* reloads, the first load not counted */
         uint64_t succeeded_wall_ns; /* when the current configuration came into force */

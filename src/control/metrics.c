@@ -5,6 +5,7 @@
 
 #include "control/metrics_row.h"
 #include "proxy/targets.h"
+#include "upstream/departure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,17 +176,21 @@ static void add_name_rows(struct page *page, const struct snapshot *snapshot)
     }
 }
 
+static void set_target(struct row *row, struct slice group, struct backend *target)
+{
+    row->target = target;
+    add_label(row, "target_group", group);
+    add_label(row, "target", slice_str(target->name));
+    set_counters(row, &target->workers->counters, sizeof(*target->workers), target->n_workers);
+}
+
 static void add_target_rows(struct row **next, const struct snap_group *group)
 {
     for (uint32_t i = 0; i < group->n_targets; i++, ++*next) {
         struct row *row = *next;
         row->group = group;
         row->index = i;
-        row->target = group->targets[i];
-        add_label(row, "target_group", group->config->name);
-        add_label(row, "target", slice_str(row->target->name));
-        set_counters(row, &row->target->workers->counters, sizeof(*row->target->workers),
-                     row->target->n_workers);
+        set_target(row, group->config->name, group->targets[i]);
     }
 }
 
@@ -200,9 +205,14 @@ static void add_group_rows(struct page *page, const struct snapshot *snapshot)
         add_label(row, "target_group", row->group->config->name);
         set_counters(row, runtime->workers, sizeof(*runtime->workers), runtime->n_workers);
     }
+    const struct departures *leaving = page->view->departures;
+    for (const struct departure *one = leaving ? leaving->first : NULL; one; one = one->next)
+        n_targets++;
     row = add_rows(page, SCOPE_TARGET, n_targets);
     for (uint32_t i = 0; i < snapshot->n_groups; i++)
         add_target_rows(&row, &snapshot->groups[i]);
+    for (const struct departure *one = leaving ? leaving->first : NULL; one; one = one->next)
+        set_target(row++, slice_str(one->backend->group_name), one->backend);
 }
 
 /* In one array so that a histogram is a counter with neighbours. */

@@ -34,10 +34,10 @@ static uint32_t healthy_targets(const struct snap_group *group)
 
 static double ramp(const struct row *row)
 {
-    const struct config_target_group *config = row->group->config;
+    const struct config_target_group *config = row->group ? row->group->config : NULL;
     uint64_t from_ns = atomic_load_explicit(&row->target->health.ramp_from_ns, memory_order_relaxed);
     uint64_t now_ns = clock_mono_ns(), age_ms = from_ns < now_ns ? (now_ns - from_ns) / NS_PER_MS : 0;
-    if (!from_ns || !config->slow_start_ms)
+    if (!from_ns || !config || !config->slow_start_ms)
         return 1;
     return (double)slow_start_ramp(config->slow_start_shape, age_ms, config->slow_start_ms) /
            BALANCE_RAMP_FULL;
@@ -79,7 +79,8 @@ VALUE_IS(TARGET, ejected, LOAD(row->target->health.is_ejected))
 VALUE_IS(TARGET, ejections, LOAD(row->target->health.ejections))
 VALUE_IS(TARGET, spared, LOAD(row->target->health.spared))
 VALUE_IS(TARGET, up, health_is_usable(&row->target->health))
-VALUE_IS(TARGET, weight, row->group->settings[row->index].weight)
+VALUE_IS(TARGET, weight, row->group ? row->group->settings[row->index].weight : 0)
+VALUE_IS(TARGET, drain_until, (double)row->target->drain_until_wall_ns / 1e9)
 VALUE_IS(LIMIT, forgotten, limiter_evicted(row->limit->runtime->limiter))
 VALUE_IS(LIMIT, room, limiter_capacity(row->limit->runtime->limiter))
 VALUE_IS(CERTIFICATE, expiry, tls_cert_not_after_s(row->cert))
@@ -114,6 +115,14 @@ bool choices_TARGET_state(const struct page *page, const struct row *row, uint32
     *label = slice_str(target_state_word(i));
     *value = LOAD(row->target->health.state) == i;
     return true;
+}
+
+bool choices_TARGET_reason(const struct page *page, const struct row *row, uint32_t i, struct slice *label,
+                           uint64_t *value)
+{
+    *label = slice_str(health_reason_word(LOAD(row->target->health.reason)));
+    *value = 1;
+    return i == 0;
 }
 
 bool choices_TARGET_last_check(const struct page *page, const struct row *row, uint32_t i,

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages that are no part of /v1: what is served here, health, metrics. They see the control_view and run
  * on the control thread, so they may walk the snapshot. */
-#include "control/control.h"
+#include "control/api_pool.h"
 #include "control/handlers.h"
 #include "control/metrics.h"
 #include "control/router.h"
+#include "core/clock.h"
+#include "health/states.h"
 #include "observe/prometheus.h"
 #include "proxy/targets.h"
+#include "upstream/departure.h"
+
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
 static const char *method_word(enum http_method method)
 {
@@ -81,13 +86,54 @@ static void add_unresolved(const struct control_view *view, struct text *out)
             struct resolve_name name = target_name(target);
             if (!resolve_find(view->resolve, name.kind, name.name, &found) || found.n)
                 continue;
-            text_printf(out, "%s{\"target_group\": \"%.*s\", \"target\": \"%.*s\", \"reason\": \"dns\", ",
-                        joint, SLICE_ARG(group->name), SLICE_ARG(target->endpoint.text));
-            text_printf(out, "\"why\": \"%s\"}", found.why ? found.why : "");
+            text_printf(out, "%s{\"target_group\": ", joint);
+            text_json(out, group->name);
+            text_printf(out, ", \"target\": ");
+            text_json(out, target->endpoint.text);
+            text_printf(out, ", \"reason\": \"dns\", \"why\": ");
+            text_json(out, slice_str(found.why ? found.why : ""));
+            text_printf(out, "}");
             joint = ", ";
         }
     }
     text_printf(out, "]");
+}
+
+static void add_draining_one(struct text *out, const struct backend *backend, struct slice group)
+{
+    const struct health_status *health = &backend->health;
+    text_printf(out, "{\"target_group\": ");
+    text_json(out, group);
+    text_printf(out, ", \"target\": ");
+    text_json(out, slice_str(backend->name));
+    text_printf(out, ", \"state\": \"%s\", \"reason\": \"%s\", \"active_connections\": %u, \"until\": ",
+                target_state_word(LOAD(health->state)), health_reason_word(LOAD(health->reason)),
+                LOAD(backend->in_flight));
+    pool_write_time(out, backend->drain_until_wall_ns / NS_PER_MS);
+    text_printf(out, "}");
+}
+
+/* Targets that were removed, or disabled, and still have work. */
+static void add_draining(const struct control_view *view, struct text *out)
+{
+    const char *joint = "";
+    text_printf(out, "\"draining\": [");
+    for (const struct departure *one = view->departures ? view->departures->first : NULL; one;
+         one = one->next) {
+        text_printf(out, "%s", joint);
+        add_draining_one(out, one->backend, slice_str(one->backend->group_name));
+        joint = ", ";
+    }
+    for (uint32_t g = 0; view->snapshot && g < view->snapshot->n_groups; g++)
+        for (uint32_t t = 0; t < view->snapshot->groups[g].n_targets; t++) {
+            const struct backend *backend = view->snapshot->groups[g].targets[t];
+            if (!backend->drain_until_wall_ns || LOAD(backend->in_flight) == 0)
+                continue;
+            text_printf(out, "%s", joint);
+            add_draining_one(out, backend, view->snapshot->groups[g].config->name);
+            joint = ", ";
+        }
+    text_printf(out, "], ");
 }
 
 /* Source: G4; 001 "GET /api/health". A node alone is the primary. */
@@ -108,6 +154,7 @@ void page_api_health(struct api_call *call)
                 "\"version\": %llu, ",
                 is_healthy ? "true" : "false", tally.healthy, tally.total,
                 (unsigned long long)(view->snapshot ? view->snapshot->version : 0));
+    add_draining(view, &call->reply.body);
     add_unresolved(view, &call->reply.body);
     text_printf(&call->reply.body, "}\n");
 }

@@ -54,6 +54,11 @@ void health_apply(struct health *health, const struct health_spec *specs, uint32
  * it is so. For a start or a reload that should not meet targets still unknown. Threads: control. */
 bool health_settle(struct health *health, uint32_t timeout_ms);
 
+/* A target that was DRAINING when it was last watched is REMOVED now, and the log says so. Threads: control.
+ */
+void health_end_drain(struct health_status *status, struct slice group, struct slice name,
+                      enum health_reason reason);
+
 /* A target's run of failures has reached a limit: the health thread looks at once. Threads: any, until
  * health_stop(). */
 void health_ring(struct health *health);

@@ -44,7 +44,8 @@ struct backend {
 
     /* control thread only */
     uint32_t refs;
-    struct list node; /* in the registry */
+    uint64_t drain_until_wall_ns; /* when what it still does is cut; 0: it was not told to leave */
+    struct list node;             /* in the registry */
 };
 
 /* What a target group keeps beyond snapshots. */
@@ -110,6 +111,9 @@ struct limit_runtime *registry_limit(struct registry *registry, struct slice nam
 struct listener_runtime *registry_listener(struct registry *registry, struct slice name,
                                            struct slice endpoint, const struct net_addr *addr,
                                            uint64_t version, bool client_first, int *why);
+struct backend *registry_backend_ref(struct backend *backend);
+/* Its name is free for a new one from now on; it lives as long as it is held. */
+void registry_backend_forget(struct registry *registry, struct backend *backend);
 void registry_backend_unref(struct registry *registry, struct backend **backend);
 void registry_group_unref(struct registry *registry, struct group_runtime **group);
 void registry_limit_unref(struct registry *registry, struct limit_runtime **limit);

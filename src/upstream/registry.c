@@ -137,6 +137,17 @@ struct backend *registry_backend(struct registry *registry, struct slice group, 
     return backend;
 }
 
+struct backend *registry_backend_ref(struct backend *backend)
+{
+    backend->refs++;
+    return backend;
+}
+
+void registry_backend_forget(struct registry *registry, struct backend *backend)
+{
+    list_remove(&backend->node);
+}
+
 void registry_backend_unref(struct registry *registry, struct backend **taken)
 {
     struct backend *backend = *taken;

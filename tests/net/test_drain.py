@@ -2,6 +2,7 @@
 """A target that leaves (removed or disabled) gets no new work and may end what it has; a process that leaves says so."""
 import base64
 import copy
+import json
 import os
 import signal
 import struct
@@ -175,3 +176,100 @@ def test_E3_a_lame_duck_says_so_serves_on_and_ends_connections_with_their_answer
     client.expect_end()
     assert stand.ask().status == 200  # new connections are still taken
     assert proxy.stop() == 0
+
+
+def wait_for_word(stand, proxy, word):
+    assert wait_until(lambda: word in proxy.stderr), proxy.stderr
+
+
+def test_E1_a_removed_target_is_shown_with_its_deadline_until_it_is_gone_C_104(stand):
+    """C-104: what a removed target still does is visible, and it is "removed" when the last of it has ended."""
+    release = threading.Event()
+
+    def slow(wire):
+        wire.read_request()
+        release.wait(60)
+        wire.send(text_response(b"late"))
+
+    old, new = stand.backend(slow), stand.backend(name="new")
+    proxy = stand.proxy([old], group={"deregistration_delay_s": 60})
+    label = {"target_group": "web", "target": old.label}
+    wire = stand.client()
+    wire.request("GET", "/")
+    assert wait_until(lambda: proxy.metrics().total("target_in_flight") == 1)
+    before = time.time()
+    config = copy.deepcopy(proxy.config)
+    config["target_groups"][0]["targets"] = [new.target]
+    proxy.reload(config)
+
+    for _ in range(3):
+        metrics = proxy.metrics()
+        assert metrics.total("target_state", state="draining", **label) == 1
+        assert metrics.total("target_state_reason", reason="gone", **label) == 1
+        assert metrics.total("target_in_flight", **label) == 1
+        deadline = metrics.total("target_drain_deadline_timestamp_seconds", **label)
+        assert before + 59 <= deadline <= time.time() + 61
+    health = json.loads(proxy.get("/api/health")[1])
+    assert [(row["target"], row["state"], row["reason"], row["active_connections"]) for row in health["draining"]] == [
+        (old.label, "draining", "gone", 1)]
+    assert health["total_backends"] == 1
+    assert "is removed" not in proxy.stderr
+
+    release.set()
+    assert wire.read_response().body == b"late"
+    wait_for_word(stand, proxy, f"{old.label} is removed (was draining): empty")
+    assert proxy.metrics().select("target_state", **label) == []
+    assert json.loads(proxy.get("/api/health")[1])["draining"] == []
+
+
+def test_a_target_that_comes_back_while_it_leaves_is_the_same_one_and_afterwards_a_new_one_C_142(stand):
+    release = threading.Event()
+
+    def answer(request):
+        if request.target == "/slow":
+            release.wait(60)
+        return text_response(b"old")
+
+    old, new = stand.backend(), stand.backend(name="new")
+    old.answer = answer
+    proxy = stand.proxy([old, new])
+    both, one = proxy.config, copy.deepcopy(proxy.config)
+    one["target_groups"][0]["targets"] = [new.target]
+    label = {"target_group": "web", "target": old.label}
+    wire = stand.client()
+    wire.request("GET", "/slow")
+    assert wait_until(lambda: proxy.metrics().total("target_in_flight", **label) == 1)
+
+    proxy.reload(one)
+    assert proxy.metrics().total("target_state", state="draining", **label) == 1
+    proxy.reload(both)
+    metrics = proxy.metrics()
+    assert metrics.total("target_state", state="active", **label) == 1
+    assert metrics.total("target_in_flight", **label) == 1, "it is the one that still works"
+    assert metrics.total("target_drain_deadline_timestamp_seconds", **label) == 0
+    release.set()
+    assert wire.read_response().body == b"old"
+
+    proxy.reload(one)
+    wait_for_word(stand, proxy, f"{old.label} is removed")
+    assert proxy.metrics().select("target_state", **label) == []
+    proxy.reload(both)
+    metrics = proxy.metrics()
+    assert metrics.total("target_state", state="active", **label) == 1
+    assert metrics.total("target_requests_total", **label) == 0, "its counters begin anew"
+    assert {stand.ask().body for _ in range(4)} == {b"old", b"new"}
+
+
+def test_E1_a_disabled_target_has_a_deadline_until_it_is_enabled(stand):
+    one, two = stand.backends_named("one", "two")
+    proxy = stand.proxy([one, two], group={"deregistration_delay_s": 100})
+    config = copy.deepcopy(proxy.config)
+    config["target_groups"][0]["targets"][0]["enabled"] = False
+    deadline = lambda: proxy.metrics().total("target_drain_deadline_timestamp_seconds", target=one.label)
+    before = time.time()
+    proxy.reload(config)
+    assert before + 99 <= deadline() <= time.time() + 101
+    config["target_groups"][0]["targets"][0]["enabled"] = True
+    proxy.reload(config)
+    assert deadline() == 0
+    assert {stand.ask().body for _ in range(4)} == {b"one", b"two"}
