@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "proxy/explain.h"
+#include "proxy/targets.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -51,9 +52,21 @@ static void assume_healthy(const struct snapshot *snapshot)
     for (uint32_t g = 0; g < snapshot->n_groups; g++)
         for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
             atomic_store_explicit(&snapshot->groups[g].targets[t]->health.state,
-                                  snapshot->groups[g].config->targets[t].enabled ? TARGET_ACTIVE
-                                                                                 : TARGET_DRAINING,
+                                  snapshot->groups[g].settings[t].enabled ? TARGET_ACTIVE : TARGET_DRAINING,
                                   memory_order_relaxed);
+}
+
+/* Without asking name servers, their addresses are unknown. */
+static void warn_of_names(const struct config *config)
+{
+    for (uint32_t g = 0; g < config->n_target_groups; g++)
+        for (uint32_t t = 0; t < config->target_groups[g].n_targets; t++)
+            if (target_is_name(&config->target_groups[g].targets[t]))
+                fprintf(stderr,
+                        "isobar explain: target group %.*s: %.*s is a name, which is not resolved here and "
+                        "counts as no target\n",
+                        SLICE_ARG(config->target_groups[g].name),
+                        SLICE_ARG(config->target_groups[g].targets[t].endpoint.text));
 }
 
 static iso_err explain(const struct question *question, const struct snapshot *snapshot,
@@ -90,6 +103,7 @@ static int run(const struct question *question)
                              &snapshot, &diag);
     if (!err) {
         assume_healthy(snapshot);
+        warn_of_names(snapshot->config);
         err = explain(question, snapshot, &diag);
     }
     if (err)

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /api/metrics: the pool's rates of this moment and the last hour in steps of ten seconds, in all and by
  * server. Source: 001 "Monitoring"; G4. */
-#include "control/api_pool.h"
+#include "control/onepool.h"
 #include "control/handlers.h"
 
 static void write_now(struct api_call *call, const struct snap_group *group, struct text *out)
 {
     struct history_totals totals;
-    struct history_point now = pool_recent(call, group, NULL, &totals);
+    struct history_point now = onepool_recent(call, group, NULL, &totals);
     text_printf(out,
                 "\"total_requests\":%llu,\"total_requests_per_sec\":%.2f,\"active_connections\":%u,"
                 "\"error_rate\":%.4f,\"average_latency_ms\":%.3f,\"requests_by_server\":{",
-                (unsigned long long)totals.requests, pool_rate(&now), totals.active, pool_error_rate(&now),
-                (double)now.latency_ms);
+                (unsigned long long)totals.requests, onepool_rate(&now), totals.active,
+                onepool_error_rate(&now), (double)now.latency_ms);
     for (uint32_t i = 0; i < group->n_targets; i++) {
-        now = pool_recent(call, group, group->targets[i], &totals);
+        now = onepool_recent(call, group, group->targets[i], &totals);
         text_printf(out, "%s", i ? "," : "");
         text_json(out, group->settings[i].endpoint.text);
         text_printf(out,
                     ":{\"total_requests\":%llu,\"requests_per_sec\":%.2f,\"active_connections\":%u,"
                     "\"error_rate\":%.4f,\"average_latency_ms\":%.3f}",
-                    (unsigned long long)totals.requests, pool_rate(&now), totals.active,
-                    pool_error_rate(&now), (double)now.latency_ms);
+                    (unsigned long long)totals.requests, onepool_rate(&now), totals.active,
+                    onepool_error_rate(&now), (double)now.latency_ms);
     }
     text_printf(out, "}");
 }
@@ -33,11 +33,11 @@ static void write_points(const struct history *history, const struct history_ser
     for (uint32_t i = 0; i < n; i++) {
         struct history_point point = history_step(history, series, i);
         text_printf(out, "%s{\"time\":", i ? "," : "");
-        pool_write_time(out, point.end_wall_ms);
+        onepool_write_time(out, point.end_wall_ms);
         text_printf(out,
                     ",\"requests_per_sec\":%.2f,\"active_connections\":%u,\"error_rate\":%.4f,"
                     "\"average_latency_ms\":%.3f}",
-                    pool_rate(&point), point.active, pool_error_rate(&point), (double)point.latency_ms);
+                    onepool_rate(&point), point.active, onepool_error_rate(&point), (double)point.latency_ms);
     }
     text_printf(out, "]");
 }
@@ -56,7 +56,7 @@ static void write_by_server(const struct history *history, const struct snap_gro
         text_printf(out, ":[");
         for (uint32_t step = 0; series && step < history_steps(series); step++) {
             struct history_point point = history_step(history, series, step);
-            text_printf(out, "%s%.2f", step ? "," : "", pool_rate(&point));
+            text_printf(out, "%s%.2f", step ? "," : "", onepool_rate(&point));
         }
         text_printf(out, "]");
     }
@@ -65,7 +65,7 @@ static void write_by_server(const struct history *history, const struct snap_gro
 
 void api_metrics(struct api_call *call)
 {
-    const struct snap_group *group = pool_group(call);
+    const struct snap_group *group = onepool_group(call);
     const struct history *history = call->view->history;
     struct text *out = &call->reply.body;
     char name[RECORDER_NAME_MAX];

@@ -2,7 +2,7 @@
 /* GET /api/servers and /api/servers/{server_id}: all servers of the pool with live figures, by page, filtered
  * by status and tags. A page goes on behind the id that its cursor names, so what comes or goes between two
  * pages makes no other server appear twice or not at all (case C-149). Source: 001 "API design"; G3. */
-#include "control/api_pool.h"
+#include "control/onepool.h"
 #include "control/handlers.h"
 
 #include <stdlib.h>
@@ -39,10 +39,10 @@ static bool has_tag(const struct config_target *target, struct slice wanted)
     return false;
 }
 
-static bool passes(const struct filter *filter, const struct pool_server *server)
+static bool passes(const struct filter *filter, const struct onepool_server *server)
 {
     struct slice tags = filter->tags, one;
-    if (filter->status.ptr && !lists(filter->status, pool_status(server)))
+    if (filter->status.ptr && !lists(filter->status, onepool_status(server)))
         return false;
     while (slice_next(&tags, ',', &one))
         if (!has_tag(server->config, one))
@@ -58,7 +58,7 @@ static int compare_ids(struct slice a, struct slice b)
 
 static int by_id(const void *a, const void *b)
 {
-    const struct pool_server *x = a, *y = b;
+    const struct onepool_server *x = a, *y = b;
     int order = compare_ids(x->config->endpoint.text, y->config->endpoint.text);
     return order ? order : x->is_leaving - y->is_leaving;
 }
@@ -137,13 +137,13 @@ static bool read_filter(struct api_call *call, struct filter *filter)
 
 void api_servers_list(struct api_call *call)
 {
-    const struct snap_group *group = pool_group(call);
+    const struct snap_group *group = onepool_group(call);
     struct text *out = &call->reply.body;
-    struct pool_server *servers;
+    struct onepool_server *servers;
     struct filter filter;
     if (!group || !read_filter(call, &filter))
         return;
-    uint32_t n = pool_servers(call, group, &servers), n_passed = 0;
+    uint32_t n = onepool_servers(call, group, &servers), n_passed = 0;
     for (uint32_t i = 0; i < n; i++)
         if (passes(&filter, &servers[i]))
             servers[n_passed++] = servers[i];
@@ -156,7 +156,7 @@ void api_servers_list(struct api_call *call)
     text_printf(out, "{\"servers\":[");
     for (uint32_t i = from; i < to; i++) {
         text_printf(out, "%s", i > from ? "," : "");
-        pool_write_server(call, &servers[i], out);
+        onepool_write_server(call, &servers[i], out);
     }
     text_printf(out, "],\"total\":%u,\"next_cursor\":", n_passed);
     if (to < n_passed)
@@ -170,10 +170,10 @@ void api_servers_list(struct api_call *call)
 
 void api_servers_get(struct api_call *call)
 {
-    const struct snap_group *group = pool_group(call);
-    const struct pool_server *server = group ? pool_server_named(call, group, call->params[0]) : NULL;
+    const struct snap_group *group = onepool_group(call);
+    const struct onepool_server *server = group ? onepool_server_named(call, group, call->params[0]) : NULL;
     if (!server)
         return;
-    pool_write_server(call, server, &call->reply.body);
+    onepool_write_server(call, server, &call->reply.body);
     text_printf(&call->reply.body, "\n");
 }

@@ -2,7 +2,7 @@
 /* /api/sessions: which server a client is bound to, since when and for how long; and letting it go. A
  * session's id is the value of its cookie, or the client's address where that is what binds it. Source: 001
  * "Session Management"; G5, C2. */
-#include "control/api_pool.h"
+#include "control/onepool.h"
 #include "control/handlers.h"
 
 #include "core/clock.h"
@@ -36,7 +36,7 @@ static void write_session(struct api_call *call, const struct snap_group *group,
     text_printf(out, ",\"server_id\":");
     text_json(out, group->settings[session->target].endpoint.text);
     text_printf(out, ",\"created_at\":");
-    pool_write_time(out, clock_wall_ns() / NS_PER_MS - session->age_s * 1000ull);
+    onepool_write_time(out, clock_wall_ns() / NS_PER_MS - session->age_s * 1000ull);
     text_printf(out, ",\"ttl_remaining_seconds\":%u,\"target_group\":", session->left_s);
     text_json(out, group->config->name);
     text_printf(out, "}\n");
@@ -44,7 +44,7 @@ static void write_session(struct api_call *call, const struct snap_group *group,
 
 void api_sessions_find(struct api_call *call)
 {
-    const struct snap_group *group = pool_group(call);
+    const struct snap_group *group = onepool_group(call);
     struct affinity_view session;
     struct slice id;
     struct ip_addr ip;
@@ -70,7 +70,7 @@ void api_sessions_find(struct api_call *call)
 
 void api_sessions_end(struct api_call *call)
 {
-    const struct snap_group *group = pool_group(call);
+    const struct snap_group *group = onepool_group(call);
     if (!group || !has_sessions(call, group))
         return;
     if (affinity_session_end(group, call->params[0]))

@@ -7,6 +7,7 @@ import threading
 
 from harness.backend import text_response
 from harness.process import wait_until
+from test_api_server import ADMIN, OPERATE, READ, bearer, tokens
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
@@ -238,3 +239,186 @@ def test_health_says_whether_this_node_is_well_and_how_many_servers_are(stand):
     health = call(proxy, "GET", "/api/health")
     assert health["healthy"] and health["role"] == "primary"
     assert (health["healthy_backends"], health["total_backends"]) == (2, 3)
+
+
+# Changes. The bodies of source 001 stand here as it has them.
+
+def test_registering_a_server_as_source_001_says_G3(stand):
+    first, second = stand.backends_named("first", "second")
+    proxy = stand.proxy(first, group={"health_check": {"type": "tcp", "interval_s": 1}})
+    answer = call(proxy, "POST", "/api/servers", {
+        "address": identity(second), "weight": 50,
+        "metadata": {"datacenter": "eu-1", "version": "1.4", "tags": ["canary", "blue"]}}, status=201)
+    assert answer["server_id"] == identity(second) and answer["status"] == "pending"
+    assert wait_until(lambda: call(proxy, "GET", f"/api/servers/{identity(second)}")["health"] == "healthy")
+    server = call(proxy, "GET", f"/api/servers/{identity(second)}")
+    assert server["weight"] == 50
+    assert server["metadata"] == {"datacenter": "eu-1", "version": "1.4", "tags": ["canary", "blue"]}
+    assert {stand.ask().get("X-Backend") for _ in range(4)} == {"first", "second"}
+    fault = call(proxy, "POST", "/api/servers", {"address": identity(second)}, status=409)["error"]
+    assert (fault["code"], fault["path"]) == ("conflict", "/address")
+
+
+def test_a_new_server_takes_nothing_before_its_checks_pass(stand):
+    first, dead = stand.backends_named("first", "dead")
+    dead.stop()
+    proxy = stand.proxy(first, group={"health_check": {"type": "tcp", "interval_s": 1}})
+    call(proxy, "POST", "/api/servers", {"address": identity(dead)}, status=201)
+    assert all(stand.ask().get("X-Backend") == "first" for _ in range(10))
+    server = call(proxy, "GET", f"/api/servers/{identity(dead)}")
+    assert server["health"] == "pending" and server["total_requests"] == 0
+
+
+def test_deleting_drains_and_answers_at_once_E1(stand):
+    gate = threading.Event()
+    keep, leave = stand.backends_named("keep", "leave")
+    leave.answer = lambda request: gate.wait(30) and text_response(b"late")
+    proxy = stand.proxy([keep, leave], group={"deregistration_delay_s": 20})
+    waiting = [stand.client(proxy) for _ in range(2)]
+    for wire in waiting:
+        wire.request("GET", "/")
+    assert wait_until(lambda: call(proxy, "GET", f"/api/servers/{identity(leave)}")["active_connections"] == 1)
+    answer = call(proxy, "DELETE", f"/api/servers/{identity(leave)}", status=202)
+    assert {key: answer[key] for key in ("server_id", "status", "active_connections", "drain_timeout_seconds")} == {
+        "server_id": identity(leave), "status": "draining", "active_connections": 1, "drain_timeout_seconds": 20}
+    assert all(stand.ask().get("X-Backend") == "keep" for _ in range(4))
+    assert [s["server_id"] for s in call(proxy, "GET", "/api/servers?status=draining")["servers"]] == [identity(leave)]
+    gate.set()
+    assert {wire.read_response("GET").status for wire in waiting} == {200}
+    assert wait_until(lambda: call(proxy, "GET", "/api/servers")["total"] == 1)
+    call(proxy, "DELETE", f"/api/servers/{identity(leave)}", status=404)
+
+
+def test_weight_metadata_and_enabled_change_for_the_next_request(stand):
+    backends = stand.backends_named("a", "b")
+    proxy = stand.proxy(backends, group={"algorithm": "weighted_round_robin"})
+    path = f"/api/servers/{identity(backends[0])}"
+    assert call(proxy, "PUT", path, {"weight": 300})["weight"] == 300
+    assert sorted(stand.ask().get("X-Backend") for _ in range(8)) == ["a"] * 6 + ["b"] * 2
+    assert call(proxy, "PUT", path, {"enabled": False})["health"] == "draining"
+    assert all(stand.ask().get("X-Backend") == "b" for _ in range(5))
+    assert call(proxy, "PUT", path, {"enabled": True, "metadata": {"rack": 7, "tags": ["x"]}})["metadata"] == {"rack": "7", "tags": ["x"]}
+    assert wait_until(lambda: call(proxy, "GET", path)["health"] == "healthy")
+    version = call(proxy, "GET", "/api/health")["version"]
+    assert call(proxy, "PUT", path, {"weight": 300, "enabled": True})["weight"] == 300  # says nothing new
+    assert call(proxy, "GET", "/api/health")["version"] == version
+    call(proxy, "PUT", "/api/servers/10.9.9.9:1", {"weight": 1}, status=404)
+
+
+def test_another_algorithm_is_in_force_on_the_next_decision_B2(stand):
+    backends = stand.backends_named("a", "b", "c")
+    proxy = stand.proxy(backends)
+    assert len({stand.ask().get("X-Backend") for _ in range(6)}) == 3
+    wire = stand.client(proxy)
+
+    def served():
+        wire.request("GET", "/")
+        return wire.read_response("GET").get("X-Backend")
+
+    for algorithm, distinct in (("ip_hash", 1), ("round_robin", 3), ("consistent_hash", 1), ("weighted_round_robin", 3),
+                                ("least_connections", 3), ("ip_hash", 1)):
+        assert call(proxy, "PUT", "/api/config/algorithm", {"algorithm": algorithm})["algorithm"] == algorithm
+        assert len({served() for _ in range(6)}) == distinct, algorithm  # from the very next request on an open connection
+        assert call(proxy, "GET", "/api/config")["algorithm"] == algorithm
+    fault = call(proxy, "PUT", "/api/config/algorithm", {"algorithm": "fastest"}, status=422)["error"]
+    assert fault["path"] == "/algorithm" and "round_robin" in fault["message"]
+    call(proxy, "PUT", "/api/config/algorithm", {}, status=422)
+
+
+def test_other_health_checks_are_in_force_on_the_next_cycle(stand):
+    backends = stand.backends_named("a", "b")
+    proxy = stand.proxy(backends, group={"health_check": {"type": "http", "path": "/healthz", "interval_s": 60}})
+    health = call(proxy, "PUT", "/api/config/health", {"interval_seconds": 1, "timeout_seconds": 0.5, "unhealthy_threshold": 2,
+                                                       "healthy_threshold": 1})["health"]
+    assert health == {"type": "http", "path": "/healthz", "interval_seconds": 1, "timeout_seconds": 0.5, "unhealthy_threshold": 2,
+                      "healthy_threshold": 1}
+    backends[1].answer = lambda request: text_response(b"", "500 Oops")
+    assert wait_until(lambda: call(proxy, "GET", "/api/servers?status=unhealthy")["total"] == 1, 30)
+    for body, path in (({"interval_seconds": -1}, "/interval_seconds"), ({"timeout_seconds": "x"}, "/timeout_seconds"),
+                       ({"timeout_seconds": 0}, "/timeout_seconds"), ({"healthy_threshold": 0}, "/healthy_threshold"),
+                       ({"unhealthy_threshold": 2.5}, "/unhealthy_threshold")):
+        assert call(proxy, "PUT", "/api/config/health", body, status=422)["error"]["path"] == path
+    assert call(proxy, "GET", "/api/config")["health"] == health
+
+
+def test_changes_name_the_field_that_is_wrong_and_change_nothing_C_147(stand):
+    backend = stand.backend()
+    proxy = stand.proxy(backend)
+    version = call(proxy, "GET", "/api/health")["version"]
+    for body, status, path in (
+            ({}, 422, "/address"), ({"address": "10.0.0.1"}, 422, "/address"), ({"address": ":80"}, 422, "/address"),
+            ({"address": "app:80"}, 422, "/address"), ({"address": "::1:80"}, 422, "/address"), ({"address": 5}, 422, "/address"),
+            ({"address": "10.0.0.1:0"}, 422, "/address"), ({"address": "0.0.0.0:80"}, 422, "/address"),
+            ({"address": "10.0.0.1:80", "weight": 65536}, 422, "/weight"),
+            ({"address": "10.0.0.1:80", "weight": "1"}, 422, "/weight"), ({"address": "10.0.0.1:80", "weigth": 1}, 400, "/weigth"),
+            ({"address": "10.0.0.1:80", "metadata": []}, 422, "/metadata"),
+            ({"address": "10.0.0.1:80", "metadata": {"a": {}}}, 422, "/metadata/a"),
+            ({"address": "10.0.0.1:80", "metadata": {"tags": "x"}}, 422, "/metadata/tags"),
+            ({"address": "10.0.0.1:80", "metadata": {"tags": [1]}}, 422, "/metadata/tags/0"),
+            ({"address": "10.0.0.1:80", "metadata": {"a b": "x"}}, 422, "/metadata/a b"),
+            ([], 400, ""), ("{", 400, ""), ('{"address":"1.2.3.4:5","address":"1.2.3.4:6"}', 400, "/address"), ("", 400, "")):
+        fault = call(proxy, "POST", "/api/servers", body, status=status)["error"]
+        assert fault["path"] == path, (body, fault)
+    call(proxy, "POST", "/api/servers", b'{"address": "\xff"}', status=400)
+    call(proxy, "POST", "/api/servers", "address=1", status=415, fields={"Content-Type": "application/x-www-form-urlencoded"})
+    assert call(proxy, "GET", "/api/servers")["total"] == 1 and call(proxy, "GET", "/api/health")["version"] == version
+    call(proxy, "POST", "/api/servers", {"address": "[2001:db8::1]:80"}, status=201)
+    assert call(proxy, "GET", "/api/servers/%5B2001:db8::1%5D:80")["address"] == "[2001:db8::1]:80"
+
+
+def test_the_other_groups_are_named_by_a_parameter(stand):
+    a, b, c = stand.backends_named("a", "b", "c")
+    config = stand.config(a)
+    config["target_groups"].append({**config["target_groups"][0], "name": "other", "targets": [b.target]})
+    proxy = stand.serve(config)
+    call(proxy, "POST", "/api/servers?target_group=other", {"address": identity(c)}, status=201)
+    call(proxy, "PUT", "/api/config/algorithm?target_group=other", {"algorithm": "maglev"})
+    assert call(proxy, "GET", "/api/servers?target_group=other")["total"] == 2
+    assert call(proxy, "GET", "/api/servers")["total"] == 1
+    assert call(proxy, "GET", "/api/config")["algorithm"] == "round_robin"
+    assert call(proxy, "GET", "/api/config?target_group=other")["algorithm"] == "maglev"
+    call(proxy, "DELETE", f"/api/servers/{identity(b)}?target_group=other", status=202)
+    call(proxy, "POST", "/api/servers?target_group=third", {"address": identity(c)}, status=404)
+
+
+def test_many_writers_at_once_lose_no_change_C_146(stand):
+    backend = stand.backend()
+    proxy = stand.proxy(backend)
+    failed = []
+
+    def add(number):
+        try:
+            for i in range(5):
+                call(proxy, "POST", "/api/servers", {"address": f"10.1.{number}.{i + 1}:80", "weight": 0}, status=201)
+                if i % 2:
+                    call(proxy, "DELETE", f"/api/servers/10.1.{number}.{i}:80", status=202)
+        except AssertionError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=add, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed[0]
+    left = {s["server_id"] for s in call(proxy, "GET", "/api/servers?limit=1000")["servers"]} - {identity(backend)}
+    assert left == {f"10.1.{n}.{i}:80" for n in range(8) for i in (2, 4, 5)}
+
+
+def test_roles_bound_what_a_token_may_change_G8(stand):
+    backend = stand.backend()
+    config = stand.config(backend)
+    config["admin"]["token_file"] = tokens(stand.folder)
+    proxy = stand.serve(config)
+    path = f"/api/servers/{identity(backend)}"
+    read, operate, admin = bearer(READ), bearer(OPERATE), bearer(ADMIN)
+    call(proxy, "GET", "/api/servers", status=401)
+    call(proxy, "GET", "/api/servers", fields=read)
+    call(proxy, "PUT", path, {"weight": 7}, status=403, fields=read)
+    call(proxy, "PUT", path, {"weight": 7}, fields=operate)
+    assert call(proxy, "PUT", path, {"metadata": {}}, status=403, fields=operate)["error"]["path"] == "/metadata"
+    call(proxy, "POST", "/api/servers", {"address": "10.0.0.1:80"}, status=403, fields=operate)
+    call(proxy, "DELETE", path, status=403, fields=operate)
+    call(proxy, "PUT", path, {"metadata": {"a": "b"}}, fields=admin)
+    call(proxy, "DELETE", path, status=202, fields=admin)
+    proxy.admin = None  # the end of the test has no token

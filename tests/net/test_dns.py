@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets that are names: asked for again by TTL, changed by adding and draining, kept when name servers fail."""
+import http.client
 import json
 import re
 import socket
@@ -296,3 +297,17 @@ def test_the_api_shows_resolved_targets_as_servers(stand, dns):
     status, one = proxy.get("/api/servers/" + names[0].replace("/", "%2F"))
     assert status == 200 and json.loads(one)["server_id"] == names[0]
     assert set(json.loads(proxy.get("/api/metrics")[1])["requests_by_server"]) == set(names)
+
+
+def test_the_pool_api_changes_a_name_for_all_its_addresses(stand, dns):
+    port, _ = backends_at(stand, ["127.0.0.11", "127.0.0.12"])
+    dns.set("app.test", a("127.0.0.11", "127.0.0.12"))
+    proxy = stand.proxy({"host": "app.test", "port": port}, resolver=dns.resolver)
+    ids = [server["server_id"] for server in json.loads(proxy.get("/api/servers")[1])["servers"]]
+    assert ids == [f"app.test/127.0.0.{i}:{port}" for i in (11, 12)]
+    connection = http.client.HTTPConnection(*proxy.admin, timeout=20)
+    connection.request("PUT", f"/api/servers/app.test:{port}", json.dumps({"weight": 7}), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    assert answer.status == 200 and json.loads(answer.read())["weight"] == 7
+    connection.close()
+    assert {server["weight"] for server in json.loads(proxy.get("/api/servers")[1])["servers"]} == {7}

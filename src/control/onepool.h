@@ -3,8 +3,8 @@
  * /v1: the pool is the target group that ?target_group= names, by default the first; a server is a target,
  * its id the endpoint ("10.0.0.1:80"), which is unique in its group and stays the same over reloads and
  * restarts. Threads: control. */
-#ifndef ISOBAR_CONTROL_API_POOL_H
-#define ISOBAR_CONTROL_API_POOL_H
+#ifndef ISOBAR_CONTROL_ONEPOOL_H
+#define ISOBAR_CONTROL_ONEPOOL_H
 
 #include "control/api.h"
 #include "control/control.h"
@@ -12,7 +12,7 @@
 
 /* A server as it stands; a target of the snapshot in force, or one that is still finishing what it had when
  * it was removed. */
-struct pool_server {
+struct onepool_server {
     const struct snap_group *group;     /* borrows from the snapshot */
     const struct config_target *config; /* borrows from the snapshot */
     struct backend *backend;            /* borrows from the snapshot; only read */
@@ -21,26 +21,27 @@ struct pool_server {
 
 /* The group that the call is about, or NULL with the answer in the call: 404, or 503 before the first
  * configuration. */
-const struct snap_group *pool_group(struct api_call *call);
+const struct snap_group *onepool_group(struct api_call *call);
 
 /* Every server of the group, those that are leaving included; in the call's arena. */
-uint32_t pool_servers(struct api_call *call, const struct snap_group *group, struct pool_server **servers);
+uint32_t onepool_servers(struct api_call *call, const struct snap_group *group,
+                         struct onepool_server **servers);
 /* The one that the path names, or NULL with 404 in the call. */
-const struct pool_server *pool_server_named(struct api_call *call, const struct snap_group *group,
-                                            struct slice id);
+const struct onepool_server *onepool_server_named(struct api_call *call, const struct snap_group *group,
+                                                  struct slice id);
 
 /* "healthy" "unhealthy" "draining" "pending": source 001's words for the states of states.def. */
-const char *pool_status(const struct pool_server *server);
+const char *onepool_status(const struct onepool_server *server);
 
 /* Requests, errors and latency of late; `span_ms` is 0 when nothing was recorded yet. */
-struct history_point pool_recent(const struct api_call *call, const struct snap_group *group,
-                                 const struct backend *target, struct history_totals *totals);
-double pool_rate(const struct history_point *point);       /* requests a second */
-double pool_error_rate(const struct history_point *point); /* 0..1 of the requests */
+struct history_point onepool_recent(const struct api_call *call, const struct snap_group *group,
+                                    const struct backend *target, struct history_totals *totals);
+double onepool_rate(const struct history_point *point);       /* requests a second */
+double onepool_error_rate(const struct history_point *point); /* 0..1 of the requests */
 
 /* Appends the server as a JSON object. */
-void pool_write_server(const struct api_call *call, const struct pool_server *server, struct text *out);
+void onepool_write_server(const struct api_call *call, const struct onepool_server *server, struct text *out);
 /* Appends "2026-11-30T00:39:04.250Z", or null for 0. */
-void pool_write_time(struct text *out, uint64_t wall_ms);
+void onepool_write_time(struct text *out, uint64_t wall_ms);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "control/api_pool.h"
+#include "control/onepool.h"
 
 #include "core/clock.h"
 #include "health/states.h"
+#include "proxy/targets.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
-const struct snap_group *pool_group(struct api_call *call)
+const struct snap_group *onepool_group(struct api_call *call)
 {
     const struct snapshot *snapshot = call->view->snapshot;
     struct slice name;
@@ -36,7 +38,7 @@ static bool has_backend(const struct snap_group *group, const struct backend *ba
     return false;
 }
 
-static bool is_listed(const struct pool_server *servers, uint32_t n, const struct backend *backend)
+static bool is_listed(const struct onepool_server *servers, uint32_t n, const struct backend *backend)
 {
     for (uint32_t i = 0; i < n; i++)
         if (servers[i].backend == backend)
@@ -47,7 +49,7 @@ static bool is_listed(const struct pool_server *servers, uint32_t n, const struc
 /* Of an earlier snapshot, under which requests still run: the targets of the group of this name that the
  * current one lacks and that are at work. */
 static uint32_t add_leaving(const struct snapshot *snapshot, const struct snap_group *now,
-                            struct pool_server *servers, uint32_t n_leaving)
+                            struct onepool_server *servers, uint32_t n_leaving)
 {
     uint32_t n = 0;
     for (uint32_t g = 0; g < snapshot->n_groups; g++) {
@@ -60,7 +62,7 @@ static uint32_t add_leaving(const struct snapshot *snapshot, const struct snap_g
                 is_listed(servers, n_leaving + n, backend))
                 continue;
             if (servers)
-                servers[n_leaving + n] = (struct pool_server){old, &old->settings[i], backend, true};
+                servers[n_leaving + n] = (struct onepool_server){old, &old->settings[i], backend, true};
             n++;
         }
     }
@@ -76,36 +78,51 @@ static uint32_t most_leaving(const struct control_view *view, const struct snap_
     return n;
 }
 
-uint32_t pool_servers(struct api_call *call, const struct snap_group *group, struct pool_server **out)
+uint32_t onepool_servers(struct api_call *call, const struct snap_group *group, struct onepool_server **out)
 {
     const struct control_view *view = call->view;
     uint32_t most = view->retired ? most_leaving(view, group) : 0, n_leaving = 0;
-    struct pool_server *leaving = arena_array(&call->arena, struct pool_server, most + 1);
+    struct onepool_server *leaving = arena_array(&call->arena, struct onepool_server, most + 1);
     for (const struct snapshot *old = view->retired; old; old = old->next)
         n_leaving += add_leaving(old, group, leaving, n_leaving);
     uint32_t n = group->n_targets + n_leaving;
-    struct pool_server *servers = arena_array(&call->arena, struct pool_server, n + 1);
+    struct onepool_server *servers = arena_array(&call->arena, struct onepool_server, n + 1);
     for (uint32_t i = 0; i < group->n_targets; i++)
-        servers[i] = (struct pool_server){group, &group->settings[i], group->targets[i], false};
+        servers[i] = (struct onepool_server){group, &group->settings[i], group->targets[i], false};
     memcpy(servers + group->n_targets, leaving, n_leaving * sizeof(*leaving));
     *out = servers;
     return n;
 }
 
-const struct pool_server *pool_server_named(struct api_call *call, const struct snap_group *group,
-                                            struct slice id)
+/* One of the addresses that a name in the configuration stands for, asked for by that name. */
+static bool is_of_name(const struct config_target *target, struct slice name)
 {
-    struct pool_server *servers;
-    uint32_t n = pool_servers(call, group, &servers);
+    struct slice id = target->endpoint.text;
+    char port[8];
+    if (!target_is_name(target) || !slice_starts(name, slice_of(id.ptr, slice_find(id, '/'))))
+        return false;
+    struct slice behind = slice_of(name.ptr + slice_find(id, '/'), name.len - slice_find(id, '/'));
+    snprintf(port, sizeof(port), ":%u", target->endpoint.port);
+    return target->host.ptr ? slice_eq(behind, slice_str(port)) : behind.len == 0;
+}
+
+const struct onepool_server *onepool_server_named(struct api_call *call, const struct snap_group *group,
+                                                  struct slice id)
+{
+    struct onepool_server *servers;
+    uint32_t n = onepool_servers(call, group, &servers);
     for (uint32_t i = 0; i < n; i++)
         if (slice_eq(servers[i].config->endpoint.text, id))
+            return &servers[i];
+    for (uint32_t i = 0; i < n; i++)
+        if (is_of_name(servers[i].config, id))
             return &servers[i];
     api_fail(call, 404, "not_found", "server_id", "target group %.*s has no server \"%.*s\"",
              SLICE_ARG(group->config->name), SLICE_ARG(id));
     return NULL;
 }
 
-const char *pool_status(const struct pool_server *server)
+const char *onepool_status(const struct onepool_server *server)
 {
     enum target_state state = server->is_leaving ? TARGET_DRAINING : LOAD(server->backend->health.state);
     return state == TARGET_ACTIVE      ? "healthy"
@@ -113,8 +130,8 @@ const char *pool_status(const struct pool_server *server)
                                        : target_state_word(state);
 }
 
-struct history_point pool_recent(const struct api_call *call, const struct snap_group *group,
-                                 const struct backend *target, struct history_totals *totals)
+struct history_point onepool_recent(const struct api_call *call, const struct snap_group *group,
+                                    const struct backend *target, struct history_totals *totals)
 {
     char name[RECORDER_NAME_MAX];
     const struct history *history = call->view->history;
@@ -129,17 +146,17 @@ struct history_point pool_recent(const struct api_call *call, const struct snap_
     return history_recent(history, series, totals, clock_mono_ns() / NS_PER_MS);
 }
 
-double pool_rate(const struct history_point *point)
+double onepool_rate(const struct history_point *point)
 {
     return point->span_ms ? point->requests * 1000.0 / point->span_ms : 0;
 }
 
-double pool_error_rate(const struct history_point *point)
+double onepool_error_rate(const struct history_point *point)
 {
     return point->requests ? (double)point->errors / point->requests : 0;
 }
 
-void pool_write_time(struct text *out, uint64_t wall_ms)
+void onepool_write_time(struct text *out, uint64_t wall_ms)
 {
     char date[40];
     time_t seconds = (time_t)(wall_ms / 1000);
@@ -179,12 +196,12 @@ static void write_metadata(const struct config_target *target, struct text *out)
     text_printf(out, "]}");
 }
 
-void pool_write_server(const struct api_call *call, const struct pool_server *server, struct text *out)
+void onepool_write_server(const struct api_call *call, const struct onepool_server *server, struct text *out)
 {
     struct history_totals totals;
     const struct health_status *health = &server->backend->health;
-    struct history_point recent = pool_recent(call, server->group, server->backend, &totals);
-    const char *status = pool_status(server);
+    struct history_point recent = onepool_recent(call, server->group, server->backend, &totals);
+    const char *status = onepool_status(server);
     text_printf(out, "{\"server_id\":");
     text_json(out, server->config->endpoint.text);
     text_printf(out, ",\"address\":");
@@ -195,9 +212,9 @@ void pool_write_server(const struct api_call *call, const struct pool_server *se
                 "\"error_rate\":%.4f,\"average_latency_ms\":%.3f,\"last_health_check\":",
                 status, status, server->config->enabled && !server->is_leaving ? "true" : "false",
                 server->config->backup ? "true" : "false", server->config->weight, totals.active,
-                (unsigned long long)totals.requests, pool_rate(&recent), pool_error_rate(&recent),
+                (unsigned long long)totals.requests, onepool_rate(&recent), onepool_error_rate(&recent),
                 (double)recent.latency_ms);
-    pool_write_time(out, LOAD(((struct health_status *)health)->checked_wall_ns) / NS_PER_MS);
+    onepool_write_time(out, LOAD(((struct health_status *)health)->checked_wall_ns) / NS_PER_MS);
     text_printf(out, ",\"last_health_check_result\":\"%s\",",
                 health_reason_word(LOAD(((struct health_status *)health)->last_reason)));
     write_metadata(server->config, out);
