@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages that are no part of /v1: what is served here, health, metrics. They see the control_view and run
  * on the control thread, so they may walk the snapshot. */
-#include "control/api_pool.h"
+#include "control/onepool.h"
 #include "control/handlers.h"
 #include "control/metrics.h"
 #include "control/router.h"
@@ -109,7 +109,7 @@ static void add_draining_one(struct text *out, const struct backend *backend, st
     text_printf(out, ", \"state\": \"%s\", \"reason\": \"%s\", \"active_connections\": %u, \"until\": ",
                 target_state_word(LOAD(health->state)), health_reason_word(LOAD(health->reason)),
                 LOAD(backend->in_flight));
-    pool_write_time(out, backend->drain_until_wall_ns / NS_PER_MS);
+    onepool_write_time(out, backend->drain_until_wall_ns / NS_PER_MS);
     text_printf(out, "}");
 }
 
