@@ -289,6 +289,12 @@ bool check_alpn(struct decoder *decoder, const struct doc_node *node, struct sli
     return slice_eq(*text, SLICE("http/1.1")) || refuse(decoder, node, "expected " EXPECT_ALPN);
 }
 
+bool check_target_alpn(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return slice_eq(*text, SLICE("h2")) || slice_eq(*text, SLICE("http/1.1")) ||
+           refuse(decoder, node, "expected " EXPECT_TARGET_ALPN);
+}
+
 bool check_unix_path(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     struct slice path = decode_absolute(decoder, *text);

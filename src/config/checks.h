@@ -18,6 +18,7 @@
 #define EXPECT_VALUE            "a text without control characters or blanks at its ends"
 #define EXPECT_FILE             "a file name"
 #define EXPECT_ALPN             "http/1.1"
+#define EXPECT_TARGET_ALPN      "h2 or http/1.1"
 #define EXPECT_UNIX             "the path of a unix socket, at most 107 bytes"
 #define EXPECT_REGEX            "a regular expression (PCRE2)"
 #define EXPECT_MAC              "auto or a MAC such as 02:00:00:00:00:01"
@@ -43,15 +44,16 @@ schema_check_fn check_field_name;       /* a key that is a field name, to lower 
 schema_check_fn check_own_field;        /* a key that is a field name which is not ours alone to set */
 schema_check_fn check_removed_field;    /* the same of a value */
 schema_check_fn check_field_value;      /* RFC 9110 5.5 */
-schema_check_fn check_log_file;   /* "off", "stdout" or a file, made absolute by the folder of the document */
-schema_check_fn check_file;       /* a file name, made absolute in the same way */
-schema_check_fn check_alpn;       /* a protocol that listeners can speak over TLS */
-schema_check_fn check_unix_path;  /* made absolute in the same way */
-schema_check_fn check_regex;      /* compiles */
-schema_check_fn check_mac;        /* "auto" or six bytes in hexadecimal */
-schema_check_fn check_scheme;     /* http, https */
-schema_check_fn check_limit_key;  /* a part of what a rate limit goes by; names of fields to lower case */
-schema_check_fn check_template;   /* known placeholders only */
-schema_check_fn check_log_format; /* what observe/accesslog can compile, with a field in it */
+schema_check_fn check_log_file; /* "off", "stdout" or a file, made absolute by the folder of the document */
+schema_check_fn check_file;     /* a file name, made absolute in the same way */
+schema_check_fn check_target_alpn; /* the same of targets */
+schema_check_fn check_alpn;        /* a protocol that listeners can speak over TLS */
+schema_check_fn check_unix_path;   /* made absolute in the same way */
+schema_check_fn check_regex;       /* compiles */
+schema_check_fn check_mac;         /* "auto" or six bytes in hexadecimal */
+schema_check_fn check_scheme;      /* http, https */
+schema_check_fn check_limit_key;   /* a part of what a rate limit goes by; names of fields to lower case */
+schema_check_fn check_template;    /* known placeholders only */
+schema_check_fn check_log_format;  /* what observe/accesslog can compile, with a field in it */
 
 #endif

@@ -162,8 +162,8 @@ struct config_rule {
     struct config_rate_limit rate_limit;
 };
 
-/* TLS: passed on as it is. */
-enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS, CONFIG_TCP, CONFIG_TLS };
+/* TLS: passed on as it is; for listeners only. H2C and GRPC: HTTP/2 without TLS; for target groups only. */
+enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS, CONFIG_TCP, CONFIG_TLS, CONFIG_H2C, CONFIG_GRPC };
 
 /* Are bytes relayed, whatever they are? */
 static inline bool config_is_relayed(enum config_protocol protocol)
@@ -286,7 +286,7 @@ struct config_target_group {
     enum slow_start_shape slow_start_shape;
     struct {
         uint32_t attempts; /* tries in all, the first included; 1: no retry */
-        bool on_connect_failure, on_reset, on_gateway_error;
+        bool on_connect_failure, on_reset, on_refused_stream, on_gateway_error;
         uint32_t per_try_ms; /* until another target is tried; 0: only response_ms counts */
         uint32_t backoff_ms; /* before another try; 0: at once */
         uint32_t budget_pct; /* of requests that may be sent to a target a second time; connect failures are
@@ -298,6 +298,7 @@ struct config_target_group {
     struct {
         uint32_t connections; /* per target, over all workers; 0: no limit */
         uint32_t requests;    /* per target at the same time, over all workers; 0: no limit */
+        uint32_t streams;     /* requests on one HTTP/2 connection */
         uint32_t pending;     /* requests of a group that may wait for a connection, over all workers */
         uint32_t pending_ms;
     } limits;

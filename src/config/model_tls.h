@@ -46,6 +46,8 @@ struct config_group_tls {
     bool verify;
     struct slice ca_file, sni;        /* ptr NULL: the system's authorities; the target's address */
     struct slice cert_file, key_file; /* ptr NULL: we show nothing; the key is in cert_file */
+    struct slice *alpn;               /* in order of preference; n 0: http/1.1 */
+    uint32_t n_alpn;
     struct config_place place;
 };
 

@@ -2,11 +2,6 @@
 /* The top of the table, and what is asked of it as a whole. */
 #include "config/schema_table.h"
 
-const struct schema_choice schema_protocols[] = {{"HTTP", CONFIG_HTTP, "HTTP/1.1"},
-                                                 {"HTTPS", CONFIG_HTTPS, "the same over TLS"},
-                                                 {"TCP", CONFIG_TCP, "anything: bytes both ways"},
-                                                 {NULL}};
-
 #define HOLDER struct config_admin
 static const struct schema_key admin_tls_keys[] = {
     REQUIRED_TEXT("cert_file", tls.cert_file, check_file, EXPECT_FILE,

@@ -92,9 +92,18 @@ static const struct schema_choice slow_start_shapes[] = {
     {"linear", SLOW_START_LINEAR, "in proportion to the time"},
     {"stepped", SLOW_START_STEPPED, "10% for the first half, 50% for the second"},
     {NULL}};
+static const struct schema_choice group_protocols[] = {
+    {"HTTP", CONFIG_HTTP, "HTTP/1.1"},
+    {"HTTPS", CONFIG_HTTPS, "the same over TLS, or HTTP/2 where `tls` offers it"},
+    {"H2C", CONFIG_H2C, "HTTP/2 without TLS"},
+    {"GRPC", CONFIG_GRPC, "the same, for gRPC"},
+    {"TCP", CONFIG_TCP, "anything: bytes both ways"},
+    {NULL}};
 static const struct schema_choice retry_causes[] = {
     {"connect_failure", FIELD(retry.on_connect_failure, bool), "no connection could be made"},
     {"reset", FIELD(retry.on_reset, bool), "the connection ended before any byte of an answer"},
+    {"refused_stream", FIELD(retry.on_refused_stream, bool),
+     "the target refused the request before it worked on it (HTTP/2: REFUSED_STREAM or GOAWAY)"},
     {"gateway_error", FIELD(retry.on_gateway_error, bool), "the target answered 502, 503 or 504"},
     {NULL}};
 static const struct schema_key retry_keys[] = {
@@ -102,7 +111,7 @@ static const struct schema_key retry_keys[] = {
     {KEY("on", type_switches,
          "what is tried again, on another target where there is one, and never after a byte "
          "went to the client"),
-     .choices = retry_causes, .default_text = "[connect_failure, reset]"},
+     .choices = retry_causes, .default_text = "[connect_failure, reset, refused_stream]"},
     NUMBER("per_try_ms", retry.per_try_ms, 0, HOUR_MS, "0",
            "without the head of an answer until a request that may be repeated is tried elsewhere, while "
            "attempts and budget are left; response_ms holds all the same. 0: no such limit"),
@@ -129,6 +138,8 @@ static const struct schema_key group_limits_keys[] = {
            "to each target, over all workers; 0: no limit"),
     NUMBER("requests", limits.requests, 0, 10000000, "0",
            "that each target works on at the same time, over all workers; 0: no limit"),
+    NUMBER("streams", limits.streams, 1, 1000000, "100",
+           "on one HTTP/2 connection, if the target allows as many; then another is opened"),
     NUMBER("pending", limits.pending, 0, 10000000, "1024",
            "requests of the group that may wait until a target has room (503); 0: none, which fails fast"),
     NUMBER("pending_ms", limits.pending_ms, 1, HOUR_MS, "1000",
@@ -214,7 +225,7 @@ static const struct schema_section target_section = {
 #define HOLDER struct config_target_group
 static const struct schema_key target_group_keys[] = {
     REQUIRED_TEXT("name", name, check_name, EXPECT_NAME, "label in metrics and logs, unique"),
-    CHOICE("protocol", protocol, schema_protocols, "HTTP", "what targets speak"),
+    CHOICE("protocol", protocol, group_protocols, "HTTP", "what targets speak"),
     CHOICE("proxy_protocol", proxy_protocol, proxy_versions, "none",
            "the header in which targets are told the client of each connection, before its first byte and "
            "before TLS"),

@@ -17,7 +17,6 @@ extern const struct schema_section schema_target_group;
 /* schema_l4.c */
 extern const struct schema_section schema_node, schema_l4;
 /* schema.c */
-extern const struct schema_choice schema_protocols[];
 extern const struct schema_section schema_certificate, schema_listener_tls, schema_group_tls;
 
 #define FIELD(field, type)                                                                                   \

@@ -73,6 +73,8 @@ static const struct schema_key group_tls_keys[] = {
     TEXT("cert_file", cert_file, check_file, EXPECT_FILE, NULL,
          "PEM: the certificate that targets are shown, then its chain"),
     TEXT("key_file", key_file, check_file, EXPECT_FILE, NULL, "PEM: its private key; unset: in cert_file"),
+    TEXTS("alpn", alpn, n_alpn, check_target_alpn, EXPECT_TARGET_ALPN,
+          "protocols that targets are offered, the preferred one first: h2 is HTTP/2; unset: http/1.1"),
     END};
 const struct schema_section schema_group_tls = {
     .keys = group_tls_keys,

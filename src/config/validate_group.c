@@ -155,6 +155,23 @@ static void check_affinity(struct validator *v, struct config_target_group *grou
                          "true\" beside it");
 }
 
+static bool may_speak_http2(const struct config_target_group *group)
+{
+    for (uint32_t i = 0; i < group->tls.n_alpn; i++)
+        if (group->protocol == CONFIG_HTTPS && slice_eq(group->tls.alpn[i], SLICE("h2")))
+            return true;
+    return group->protocol == CONFIG_H2C || group->protocol == CONFIG_GRPC;
+}
+
+/* A connection that many clients share is announced for none of them. */
+static void check_sharing(struct validator *v, const struct config_target_group *group,
+                          const struct doc_node *node)
+{
+    if (group->proxy_protocol != CONFIG_PROXY_NONE && may_speak_http2(group))
+        validate_fault(v, doc_get(node, "proxy_protocol"),
+                       "tells targets whose connection it is, but HTTP/2 connections are shared by clients");
+}
+
 void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node)
 {
     check_targets(v, group, node);
@@ -162,4 +179,5 @@ void validate_group(struct validator *v, struct config_target_group *group, cons
     check_health(v, &group->health_check, doc_get(node, "health_check"));
     check_affinity(v, group, doc_get(node, "affinity"));
     validate_group_tls(v, group, node);
+    check_sharing(v, group, node);
 }

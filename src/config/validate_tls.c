@@ -66,6 +66,25 @@ static void resolve(struct validator *v, struct config_listener *listener, const
     }
 }
 
+static const char *name_of(enum config_protocol protocol)
+{
+    switch (protocol) {
+    case CONFIG_HTTP:
+        return "HTTP";
+    case CONFIG_HTTPS:
+        return "HTTPS";
+    case CONFIG_TCP:
+        return "TCP";
+    case CONFIG_TLS:
+        return "TLS, which is not decrypted";
+    case CONFIG_H2C:
+        return "H2C";
+    case CONFIG_GRPC:
+        return "GRPC";
+    }
+    return "";
+}
+
 void validate_listener_tls(struct validator *v, struct config_listener *listener, const struct doc_node *node)
 {
     bool is_tls = listener->protocol == CONFIG_HTTPS;
@@ -74,10 +93,7 @@ void validate_listener_tls(struct validator *v, struct config_listener *listener
     if (!is_tls && (tls || validate_has(node, "certificates")))
         validate_fault(v, tls ? tls : doc_get(node, "certificates"),
                        "belongs to listeners with protocol: HTTPS, but this one has %s%s",
-                       listener->protocol == CONFIG_TLS   ? "TLS, which is not decrypted"
-                       : listener->protocol == CONFIG_TCP ? "TCP"
-                                                          : "HTTP",
-                       validate_has(node, "protocol") ? "" : " (the default)");
+                       name_of(listener->protocol), validate_has(node, "protocol") ? "" : " (the default)");
     if (is_tls && !validate_has(node, "certificates"))
         validate_fault(v, validate_at(node, "protocol"),
                        "is HTTPS without certificates, expected the name of one at least");
@@ -117,8 +133,7 @@ void validate_group_tls(struct validator *v, struct config_target_group *group, 
     group->tls.place = place_of(v, tls ? tls : node);
     if (!is_tls && tls)
         validate_fault(v, tls, "belongs to target groups with protocol: HTTPS, but this one has %s%s",
-                       group->protocol == CONFIG_TCP ? "TCP" : "HTTP",
-                       validate_has(node, "protocol") ? "" : " (the default)");
+                       name_of(group->protocol), validate_has(node, "protocol") ? "" : " (the default)");
     if (is_tls && group->tls.key_file.ptr && !group->tls.cert_file.ptr)
         validate_fault(v, doc_get(tls, "key_file"), "stands without cert_file");
     if (is_tls)

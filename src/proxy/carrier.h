@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A carrier takes one attempt's request to its target and brings the answer back: an HTTP/1 connection lent
- * to the exchange (carrier_h1.c), so far. The pipeline sees messages and body bytes only; framing,
- * connections and their events are the carrier's. What comes from the target goes to response_head(),
- * response_body() and response_end(); how the attempt fails goes to forward_attempt_failed(). */
+ * to the exchange (carrier_h1.c) or a stream of a shared HTTP/2 connection (carrier_h2.c). The pipeline sees
+ * messages and body bytes only; framing, connections and their events are the carrier's. What comes from the
+ * target goes to response_head(), response_body() and response_end(); how the attempt fails goes to
+ * forward_attempt_failed(). */
 #ifndef ISOBAR_PROXY_CARRIER_H
 #define ISOBAR_PROXY_CARRIER_H
 
@@ -13,6 +14,8 @@ struct exchange;
 struct http_message;
 
 struct carrier {
+    /* A target may refuse what it has not worked on: a small body is kept until the answer begins. */
+    bool keeps_body;
     /* Gets a connection for the attempt: sets x->carrier, is_connecting and is_reused. With `must_be_fresh`
      * (the request cannot be replayed) one that has been idle is looked at closely; with x->wants_fresh it is
      * new. Nothing is set when there is none; errno says why with FAILED. */
@@ -32,6 +35,9 @@ struct carrier {
     struct loop_timer *(*timer)(struct exchange *x);
 };
 
-extern const struct carrier carrier_h1;
+extern const struct carrier carrier_h1, carrier_h2;
+
+/* Goes on over an open HTTP/1 connection, which becomes lent to x. */
+void carrier_h1_adopt(struct exchange *x, struct upstream *upstream);
 
 #endif

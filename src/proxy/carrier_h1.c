@@ -56,6 +56,11 @@ static bool finish_connecting(struct exchange *x, struct upstream *upstream, uin
     }
     if (upstream->conn.layer && !finish_handshake(x, upstream))
         return false;
+    if (x->group->http2 && slice_eq(tls_alpn(&upstream->conn), SLICE("h2"))) {
+        upstream->backend->workers[x->worker->index].chose_http1 = false; /* it has changed its mind */
+        forward_otherwise(x);
+        return false;
+    }
     upstream->conn.is_connecting = false;
     forward_opened(x);
     return true;
@@ -90,6 +95,17 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
         response_pump(x);
 }
 
+void carrier_h1_adopt(struct exchange *x, struct upstream *upstream)
+{
+    upstream->owner = x;
+    upstream->conn.io.on_ready = on_ready;
+    upstream->conn.timer.on_due = on_due;
+    x->carrier = &carrier_h1;
+    x->upstream = upstream;
+    x->is_connecting = upstream->conn.is_connecting;
+    x->is_reused = upstream->uses > 1;
+}
+
 static enum pool_open_result h1_open(struct exchange *x, struct backend *backend, bool must_be_fresh)
 {
     struct pool *pool = &x->worker->pool;
@@ -107,13 +123,7 @@ static enum pool_open_result h1_open(struct exchange *x, struct backend *backend
             return POOL_OPEN_FAILED;
         }
     }
-    upstream->owner = x;
-    upstream->conn.io.on_ready = on_ready;
-    upstream->conn.timer.on_due = on_due;
-    x->carrier = &carrier_h1;
-    x->upstream = upstream;
-    x->is_connecting = upstream->conn.is_connecting;
-    x->is_reused = upstream->uses > 1;
+    carrier_h1_adopt(x, upstream);
     return POOL_OPEN_STARTED;
 }
 
@@ -223,7 +233,7 @@ static void h1_read(struct exchange *x)
         if (result == CONN_BLOCKED)
             return;
         if (result != CONN_OK) {
-            response_end(x, result == CONN_EOF);
+            response_end(x, result == CONN_EOF, NULL);
             return;
         }
         counter_add(&target_counters(x)->received_bytes, n);

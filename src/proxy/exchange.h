@@ -7,7 +7,8 @@
  *   answer.c    answers of our own                account.c  counters and the access log
  *   forward.c   attempts, retries, waiting        request.c  the request's body to the target
  *   retry.c     whether another attempt is made, and when
- *   carrier_h1.c  an attempt over a connection    splice.c   long bodies through a pipe
+ *   carrier_h1.c  an attempt over a connection    carrier_h2.c  over a stream
+ *   splice.c    long bodies through a pipe
  *   response.c  the answer to the client          tunnel.c   what follows a 101
  *   drain.c     what a target that leaves still does */
 #ifndef ISOBAR_PROXY_EXCHANGE_H
@@ -36,6 +37,7 @@ struct exchange {
     struct backend *backend;              /* NULL: no attempt is under way */
     const struct carrier *carrier;        /* of the attempt under way; NULL with `backend` */
     struct upstream *upstream;            /* lent, while the carrier is carrier_h1 */
+    struct http2_stream *stream;          /* owns, while it is carrier_h2 */
 
     struct transfer request, response;
 
@@ -88,6 +90,7 @@ struct exchange {
     bool is_accounted;
     bool is_spliced;
     bool has_answer_head; /* the final answer's head was read */
+    bool answer_has_end;  /* the end of its body comes by response_end() whatever the head says */
     uint16_t tried[EXCHANGE_TRIED_MAX];
 
     struct pipe_pair pipe; /* while spliced */
@@ -99,6 +102,7 @@ struct exchange {
     struct list pending;                         /* in worker->pending while it waits for a connection */
     uint64_t pending_until_ns;
     struct loop_later resume;
+    struct loop_timer stream_timer; /* carrier_h2: the attempt's deadline */
 
     struct ip_addr client_ip;
     struct slice log_method, log_host, log_path, log_query, log_request_id, log_user_agent, log_referer;
@@ -176,6 +180,9 @@ void forward_opened(struct exchange *x);
 /* It could not be opened; `err` is an errno value. */
 void forward_connect_failed(struct exchange *x, int err);
 void forward_tls_failed(struct exchange *x);
+/* The attempt begins anew, since its target speaks another protocol than it was taken for; nothing was sent.
+ */
+void forward_otherwise(struct exchange *x);
 /* Sets or moves the attempt's deadline. */
 void forward_set_deadline(struct exchange *x, uint32_t ms);
 /* It has come. */
@@ -224,8 +231,9 @@ bool response_interim(struct exchange *x, struct http_message *msg);
 bool response_head(struct exchange *x, struct http_message *msg, char *data, size_t len);
 /* Then what follows, in the target's framing; changed in place. False: x has ended. */
 bool response_body(struct exchange *x, char *data, size_t len);
-/* The target's side has ended, or broken, before the answer was complete as far as its framing tells. */
-void response_end(struct exchange *x, bool in_order);
+/* The target's side has ended, or broken, before the answer was complete as far as its framing tells; with
+ * answer_has_end in any case. `trailers` (NULL: none) came with an end in order. */
+void response_end(struct exchange *x, bool in_order, const struct http_message *trailers);
 /* The head is not valid HTTP. */
 void response_reject(struct exchange *x, enum http_reject why);
 void response_due(struct exchange *x);

@@ -12,7 +12,10 @@
 
 #include <errno.h>
 
-enum { PENDING_POLL_MS = 16 };
+enum {
+    PENDING_POLL_MS = 16,
+    BODY_KEPT_BYTES = 16 * 1024, /* gRPC messages are mostly far below */
+};
 
 static struct target_counters *target_counters(struct exchange *x, struct backend *backend)
 {
@@ -101,6 +104,13 @@ static bool reserve(struct backend *backend, uint32_t limit)
     return false;
 }
 
+static const struct carrier *carrier_for(const struct exchange *x, const struct backend *backend)
+{
+    bool is_http1 = x->group->http2 == SNAP_HTTP2_NONE ||
+                    (x->group->http2 == SNAP_HTTP2_OFFERED && backend->workers[x->worker->index].chose_http1);
+    return is_http1 ? &carrier_h1 : &carrier_h2;
+}
+
 enum open_result { OPENED, OPEN_WAITS, OPEN_ENDED };
 
 /* A carrier in x->carrier, or the exchange waits, or it has failed. */
@@ -127,7 +137,7 @@ static enum open_result open_upstream(struct exchange *x)
         }
         struct backend *backend = group->targets[target];
         if (reserve(backend, group->config->limits.requests)) {
-            opened = carrier_h1.open(x, backend, must_be_fresh);
+            opened = carrier_for(x, backend)->open(x, backend, must_be_fresh);
             if (opened != POOL_OPEN_STARTED) /* keeps errno */
                 atomic_fetch_sub_explicit(&backend->in_flight, 1, memory_order_relaxed);
         }
@@ -153,7 +163,7 @@ static enum open_result open_upstream(struct exchange *x)
         }
         x->backend = backend;
         x->attempt_ns = worker->loop.now_ns;
-        x->wants_fresh = x->upstream_write_failed = false;
+        x->wants_fresh = x->upstream_write_failed = x->answer_has_end = false;
         return OPENED;
     }
 }
@@ -177,6 +187,12 @@ static bool keep_unsent(struct exchange *x, const struct transfer_pieces *pieces
     return ok;
 }
 
+/* Whole, and small: sending it again costs no more than this. */
+static bool may_be_kept(const struct exchange *x)
+{
+    return x->request.is_done && x->request.bytes <= BODY_KEPT_BYTES;
+}
+
 /* What was kept, or `pieces` (NULL: no body yet). */
 static enum conn_result begin(struct exchange *x, const struct transfer_pieces *pieces)
 {
@@ -196,7 +212,7 @@ static enum conn_result begin(struct exchange *x, const struct transfer_pieces *
         body = slice_of(pieces->iov[0].iov_base, pieces->iov[0].iov_len);
     }
     enum conn_result result = x->carrier->begin(x, body, trailers);
-    if (result != CONN_FAILED)
+    if (result != CONN_FAILED && !(x->carrier->keeps_body && may_be_kept(x)))
         buf_give(&x->worker->bufs, &x->unsent);
     return result;
 }
@@ -216,6 +232,10 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
         if (has_to_wait) {
             forward_set_deadline(x, x->group->config->timeouts.connect_ms);
             break;
+        }
+        if (x->carrier->keeps_body && may_be_kept(x) && !keep_unsent(x, pieces)) {
+            exchange_fail(x, END_NO_MEMORY);
+            return;
         }
         if (begin(x, pieces) != CONN_FAILED) {
             forward_set_deadline(x, retry_patience_ms(x));
@@ -303,6 +323,14 @@ void forward_attempt_failed(struct exchange *x, enum exchange_end end)
     }
     counter_add(&x->group->runtime->workers[x->worker->index].retries, 1);
     x->reused_retry = x->wants_fresh = true;
+    x->attempts--;
+    x->n_tried--;
+    attempt(x, NULL);
+}
+
+void forward_otherwise(struct exchange *x)
+{
+    exchange_drop_upstream(x, false);
     x->attempts--;
     x->n_tried--;
     attempt(x, NULL);

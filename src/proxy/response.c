@@ -17,7 +17,7 @@ static struct target_counters *target_counters(struct exchange *x)
     return &x->backend->workers[x->worker->index].counters;
 }
 
-void response_end(struct exchange *x, bool in_order)
+void response_end(struct exchange *x, bool in_order, const struct http_message *trailers)
 {
     struct scratch scratch = {x->worker->scratch, x->worker->scratch + WORKER_SCRATCH_BYTES};
     struct transfer_pieces pieces;
@@ -25,16 +25,19 @@ void response_end(struct exchange *x, bool in_order)
         forward_attempt_failed(x, in_order ? END_UPSTREAM_CLOSED : END_UPSTREAM_RESET);
         return;
     }
-    if (!in_order || !transfer_end(&x->response, &scratch, &pieces)) {
+    if (!in_order || !transfer_end(&x->response, trailers, &scratch, &pieces)) {
         counter_add(&target_counters(x)->resets, 1);
         forward_note(x, PASSIVE_GATEWAY);
         exchange_abort(x, END_TRUNCATED);
         return;
     }
-    if (pieces.n && client_write(x->client, pieces.iov, pieces.n) == CONN_FAILED)
+    if (pieces.n && client_write(x->client, pieces.iov, pieces.n) == CONN_FAILED) {
         exchange_abort(x, END_CLIENT_ABORT);
-    else
-        exchange_answered(x);
+        return;
+    }
+    if (pieces.trailers)
+        x->client->downstream->trailers(x, pieces.trailers);
+    exchange_answered(x);
 }
 
 static bool feed_body(struct exchange *x, const struct iovec *head, char *data, size_t len)
@@ -87,6 +90,8 @@ static void decide_delivery(struct exchange *x, struct http_message *msg)
     bool emit_chunked = is_open_ended && !has_frames && x->client_minor >= 1;
     x->upstream_reusable = msg->keep_alive && msg->framing != HTTP_BODY_UNTIL_CLOSE;
     transfer_init(&x->response, msg, emit_chunked, x->te_trailers || has_frames);
+    if (x->answer_has_end)
+        transfer_await_end(&x->response);
     if (is_open_ended)
         msg->framing = emit_chunked ? HTTP_BODY_CHUNKED : HTTP_BODY_UNTIL_CLOSE;
     if (!has_frames &&

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* May a request be sent again, and when (A12). It may when that is safe: nothing of it was sent, because the
- * connection did not open, or its method is idempotent, it has no body, and no byte of an answer reached the
- * client (RFC 9110 9.2.2). What a target may have worked on already is repeated only within the budget, so
- * that retries never multiply the load of targets that fail because of it (case C-036). */
+ * connection did not open or the target refused it unread, or its method is idempotent, it has no body, and
+ * no byte of an answer reached the client (RFC 9110 9.2.2). What a target may have worked on already is
+ * repeated only within the budget, so that retries never multiply the load of targets that fail because of it
+ * (case C-036). */
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
@@ -25,6 +26,8 @@ static bool policy_allows(const struct exchange *x, enum exchange_end end)
     case END_UPSTREAM_CLOSED:
     case END_UPSTREAM_RESET:
         return config->retry.on_reset;
+    case END_UPSTREAM_REFUSED:
+        return config->retry.on_refused_stream;
     case END_RESPONSE_TIMEOUT: /* of one try: whoever sets that limit wants another */
         return config->retry.per_try_ms > 0;
     case END_NORMAL: /* a 502, 503 or 504 of the target's own */
@@ -59,9 +62,16 @@ bool retry_can_replay(const struct exchange *x)
            http_method_is_idempotent((enum http_method)x->method);
 }
 
+/* The request, its body included, is still here. */
+static bool has_all(const struct exchange *x)
+{
+    uint64_t kept = x->unsent ? x->unsent_body : 0;
+    return x->request.is_done && kept == x->request.bytes && !x->answer_begun;
+}
+
 bool retry_take(struct exchange *x, enum exchange_end end)
 {
-    bool is_unsent = x->carrier && x->is_connecting;
+    bool is_unsent = (x->carrier && x->is_connecting) || (end == END_UPSTREAM_REFUSED && has_all(x));
     if (x->attempts >= x->max_attempts || !policy_allows(x, end) || x->discard)
         return false;
     return is_unsent || (retry_can_replay(x) && budget_allows(x));

@@ -41,6 +41,22 @@ static void add_worker_state(struct snapshot *snapshot, struct snap_group *group
         snapshot_corner_init(group, &group->workers[w], &snapshot->arena);
 }
 
+/* By ALPN where there is TLS; without, both sides have to know. */
+static enum snap_http2 http2_of(const struct config_target_group *config)
+{
+    bool offers_http1 = false, offers_http2 = false;
+    if (config->protocol == CONFIG_H2C || config->protocol == CONFIG_GRPC)
+        return SNAP_HTTP2_ONLY;
+    for (uint32_t i = 0; i < config->tls.n_alpn; i++) {
+        bool is_http2 = slice_eq(config->tls.alpn[i], SLICE("h2"));
+        offers_http2 |= is_http2;
+        offers_http1 |= !is_http2;
+    }
+    if (config->protocol != CONFIG_HTTPS || !offers_http2)
+        return SNAP_HTTP2_NONE;
+    return offers_http1 ? SNAP_HTTP2_OFFERED : SNAP_HTTP2_ONLY;
+}
+
 static iso_err build_group(struct snapshot *snapshot, const struct snapshot_parts *parts, uint32_t index,
                            struct iso_diag *diag)
 {
@@ -54,6 +70,7 @@ static iso_err build_group(struct snapshot *snapshot, const struct snapshot_part
     _Atomic uint32_t **in_flight = arena_alloc(arena, sizeof(*in_flight) * (n + 1));
 
     group->config = config;
+    group->http2 = http2_of(config);
     group->runtime = registry_group(registry, config->name);
     iso_err err = snapshot_add_group_tls(group, parts->earlier ? &parts->earlier->groups[index] : NULL, diag);
     if (err)

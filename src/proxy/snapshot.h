@@ -31,6 +31,12 @@ struct snap_group_worker {
     uint64_t *attempt;    /* bitmap for a retry: eligible without those tried */
 } ISO_CACHE_ALIGN;
 
+enum snap_http2 {
+    SNAP_HTTP2_NONE,
+    SNAP_HTTP2_OFFERED, /* by ALPN, beside HTTP/1.1 */
+    SNAP_HTTP2_ONLY,
+};
+
 struct snap_group {
     const struct config_target_group *config; /* borrows from the snapshot's config */
     struct group_runtime *runtime;            /* shared (counted) */
@@ -39,6 +45,7 @@ struct snap_group {
     const struct config_target *settings;
     uint32_t n_targets;
     struct tls_client *tls; /* shared (counted); NULL: plain */
+    enum snap_http2 http2;  /* what targets speak */
     struct balance_pool pool;
     const struct balance_method *method;
     struct balance_table *table;

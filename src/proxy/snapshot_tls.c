@@ -9,6 +9,7 @@
 #include <time.h>
 
 static const struct slice all_alpn[] = {SLICE("http/1.1")};
+static const struct slice target_alpn[] = {SLICE("http/1.1")}; /* unless the configuration says more */
 
 static iso_err report(struct iso_diag *diag, const struct config_place *place, const struct tls_fault *fault)
 {
@@ -113,7 +114,9 @@ static iso_err make_client(const struct config_target_group *config, struct tls_
                                                .sni = text_of(tls->sni),
                                                .cert_file = text_of(tls->cert_file),
                                                .key_file = text_of(tls->key_file),
-                                               .alpn = "http/1.1"};
+                                               .alpn = tls->n_alpn ? tls->alpn : target_alpn,
+                                               .n_alpn =
+                                                   tls->n_alpn ? tls->n_alpn : iso_countof(target_alpn)};
     struct tls_fault fault;
     if (config->protocol != CONFIG_HTTPS || !tls_client_new(&options, out, &fault))
         return ISO_OK;

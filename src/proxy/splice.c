@@ -72,7 +72,7 @@ static bool splice_once(struct exchange *x)
         }
         if (n <= 0) {
             upstream->saw_eof = true;
-            response_end(x, n == 0);
+            response_end(x, n == 0, NULL);
             return false;
         }
         x->in_pipe = (uint32_t)n;

@@ -12,6 +12,14 @@ void transfer_init(struct transfer *transfer, const struct http_message *msg, bo
         msg->framing == HTTP_BODY_NONE || (msg->framing == HTTP_BODY_LENGTH && transfer->left == 0);
 }
 
+void transfer_await_end(struct transfer *transfer)
+{
+    if (transfer->framing == HTTP_BODY_NONE)
+        return;
+    transfer->framing = HTTP_BODY_UNTIL_CLOSE;
+    transfer->is_done = false;
+}
+
 void transfer_fini(struct transfer *transfer, struct buf_pool *bufs)
 {
     buf_give(bufs, &transfer->trailers);
@@ -146,7 +154,8 @@ enum transfer_result transfer_feed(struct transfer *transfer, char *data, size_t
     return result;
 }
 
-bool transfer_end(struct transfer *transfer, struct scratch *scratch, struct transfer_pieces *pieces)
+bool transfer_end(struct transfer *transfer, const struct http_message *trailers, struct scratch *scratch,
+                  struct transfer_pieces *pieces)
 {
     pieces->n = 0;
     pieces->body_len = 0;
@@ -154,7 +163,10 @@ bool transfer_end(struct transfer *transfer, struct scratch *scratch, struct tra
     if (transfer->is_done || transfer->framing != HTTP_BODY_UNTIL_CLOSE)
         return transfer->is_done;
     transfer->is_done = true;
+    if (!transfer->keep_trailers)
+        trailers = NULL;
     if (transfer->emit_chunked)
-        add_last_chunk(pieces, scratch, NULL);
+        return add_last_chunk(pieces, scratch, trailers);
+    pieces->trailers = trailers;
     return true;
 }

@@ -41,6 +41,9 @@ enum transfer_result { TRANSFER_OK, TRANSFER_REJECTED, TRANSFER_NO_MEMORY };
 /* From a decided message head. */
 void transfer_init(struct transfer *transfer, const struct http_message *msg, bool emit_chunked,
                    bool keep_trailers);
+/* Bytes come without framing, and the end by transfer_end(): for what a protocol delimits itself, as long as
+ * there is a body at all. */
+void transfer_await_end(struct transfer *transfer);
 void transfer_fini(struct transfer *transfer, struct buf_pool *bufs);
 
 /* Takes body bytes at data[0..len), which are changed in place. `*used` is how many belong to this message;
@@ -56,8 +59,9 @@ enum transfer_result transfer_feed(struct transfer *transfer, char *data, size_t
 bool transfer_put_chunked(struct transfer_pieces *pieces, struct slice body, bool is_last,
                           const struct http_message *trailers, struct scratch *scratch);
 
-/* The sender's connection has ended. True when that ends the body in order (UNTIL_CLOSE); `pieces` then hold
- * what tells the receiver so. */
-bool transfer_end(struct transfer *transfer, struct scratch *scratch, struct transfer_pieces *pieces);
+/* The sender's protocol has told the end of the body. True when that is in order (UNTIL_CLOSE); `pieces` then
+ * hold what tells the receiver so, with the trailers that came (NULL: none). */
+bool transfer_end(struct transfer *transfer, const struct http_message *trailers, struct scratch *scratch,
+                  struct transfer_pieces *pieces);
 
 #endif

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "proxy/arrival.h"
+#include "proxy/carrier_h2.h"
 #include "proxy/client.h"
 #include "proxy/exchange.h"
 #include "proxy/relay.h"
@@ -14,6 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
+static void retire_connections(struct worker *worker, struct backend *backend)
+{
+    pool_retire(&worker->pool, backend);
+    mux_retire(&worker->muxes, backend);
+}
+
 /* The backends that the old snapshot names and the new one does not: their idle connections of this worker
  * end. */
 static void retire_backends(struct worker *worker, const struct snapshot *old, const struct snapshot *now)
@@ -22,7 +29,7 @@ static void retire_backends(struct worker *worker, const struct snapshot *old, c
         for (uint32_t t = 0; t < old->groups[g].n_targets; t++) {
             struct backend *backend = old->groups[g].targets[t];
             if (!now || !snapshot_serves_backend(now, backend))
-                pool_retire(&worker->pool, backend);
+                retire_connections(worker, backend);
         }
 }
 
@@ -176,6 +183,7 @@ static void wind_up(struct worker *worker)
     loop_timer_remove(&worker->loop, &worker->drain_timer);
     tls_thread_free(worker->tls);
     loop_fini(&worker->loop);
+    muxes_fini(&worker->muxes);
     pool_fini(&worker->pool);
     slab_fini(&worker->clients);
     slab_fini(&worker->exchanges);
@@ -230,6 +238,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->msg = malloc(sizeof(*worker->msg));
     worker->trailers = malloc(sizeof(*worker->trailers));
     iso_assert(worker->rbuf && worker->scratch && worker->msg && worker->trailers);
+    muxes_init(&worker->muxes, &worker->pool, &carrier_h2_mux_events, worker->rbuf, WORKER_READ_BYTES);
     forward_pending_init(worker);
     retry_init(worker);
     drain_init(worker);

@@ -11,7 +11,7 @@
 #include "http1/parse.h"
 #include "proxy/snapshot.h"
 #include "tls/tls_layer.h"
-#include "upstream/pool.h"
+#include "upstream/mux.h"
 
 #include <pthread.h>
 
@@ -59,6 +59,7 @@ struct worker {
     struct slab clients, exchanges, relays, arrivals;
     struct slab names; /* that relayed TLS clients ask for */
     struct pool pool;
+    struct muxes muxes;
     struct tls_thread *tls; /* owns */
     struct rng rng;
     struct route_scratch *route_scratch;

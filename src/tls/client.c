@@ -65,7 +65,8 @@ static uint64_t make_id(const struct tls_client_options *options)
     EVP_DigestUpdate(digest, options->verify ? "v" : "n", 1);
     digest_text(digest, options->ca_file);
     digest_text(digest, options->sni);
-    digest_text(digest, options->alpn);
+    for (uint32_t i = 0; i < options->n_alpn; i++)
+        digest_text(digest, options->alpn[i].ptr);
     digest_file(digest, options->ca_file);
     digest_file(digest, options->cert_file);
     digest_file(digest, options->key_file);
@@ -91,6 +92,21 @@ static iso_err set_own(SSL_CTX *ctx, const struct tls_client_options *options, s
     return err;
 }
 
+static bool offer_alpn(SSL_CTX *ctx, const struct tls_client_options *options)
+{
+    unsigned char wire[256];
+    unsigned n = 0;
+    for (uint32_t i = 0; i < options->n_alpn; i++) {
+        struct slice name = options->alpn[i];
+        if (name.len == 0 || name.len > 255 || sizeof(wire) - n < name.len + 1)
+            return false;
+        wire[n++] = (unsigned char)name.len;
+        memcpy(wire + n, name.ptr, name.len);
+        n += (unsigned)name.len;
+    }
+    return SSL_CTX_set_alpn_protos(ctx, wire, n) == 0;
+}
+
 static iso_err set_up(SSL_CTX *ctx, const struct tls_client_options *options, struct tls_fault *fault)
 {
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -101,15 +117,8 @@ static iso_err set_up(SSL_CTX *ctx, const struct tls_client_options *options, st
     SSL_CTX_sess_set_new_cb(ctx, on_session);
     if (!SSL_CTX_set_cipher_list(ctx, ciphers))
         return tls_fail(fault, "tls", "this OpenSSL lacks the ciphers that are needed");
-    if (options->alpn) {
-        unsigned char wire[256];
-        size_t len = strlen(options->alpn);
-        iso_assert(len > 0 && len < sizeof(wire));
-        wire[0] = (unsigned char)len;
-        memcpy(wire + 1, options->alpn, len);
-        if (SSL_CTX_set_alpn_protos(ctx, wire, (unsigned)len + 1) != 0)
-            return tls_fail(fault, "alpn", "cannot be offered");
-    }
+    if (options->n_alpn && !offer_alpn(ctx, options))
+        return tls_fail(fault, "alpn", "cannot be offered");
     if (!options->verify)
         return ISO_OK;
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);

@@ -6,6 +6,7 @@
 #define ISOBAR_TLS_CLIENT_H
 
 #include "core/ip.h"
+#include "core/slice.h"
 #include "tls/fault.h"
 
 struct conn;
@@ -17,7 +18,8 @@ struct tls_client_options {
     const char *ca_file;              /* whose signature counts; NULL: the system's authorities */
     const char *sni;                  /* asked for and expected; NULL: the target's address is expected */
     const char *cert_file, *key_file; /* what we show; NULL: nothing; key_file NULL: in cert_file */
-    const char *alpn;                 /* "http/1.1"; NULL: none */
+    const struct slice *alpn;         /* offered, the preferred one first; n 0: none */
+    uint32_t n_alpn;
 };
 
 /* Owns: the caller holds one reference. */

@@ -24,6 +24,9 @@ struct backend_worker {
     struct list idle;                /* of upstream connections, most recently used first; the worker's */
     struct list kept;                /* the same, each for one client */
     uint32_t n_idle;
+    struct list muxes;    /* of struct mux: shared HTTP/2 connections; the worker's */
+    uint32_t max_streams; /* that the target allowed on the last of them; 0: not known */
+    bool chose_http1;     /* the target was offered HTTP/2 and did not take it */
     struct passive_worker passive;
 } ISO_CACHE_ALIGN;
 

@@ -130,6 +130,7 @@ struct backend *registry_backend(struct registry *registry, struct slice group, 
     for (uint32_t w = 0; w < registry->n_workers; w++) {
         list_init(&backend->workers[w].idle);
         list_init(&backend->workers[w].kept);
+        list_init(&backend->workers[w].muxes);
     }
     backend->health.epoch = &runtime->epoch;
     backend->refs = 1;

@@ -37,7 +37,8 @@ static void keys_of_a_group_show_old_and_new(void **state)
         "target_groups/web: algorithm p2c_least_request -> round_robin; health_check.type tcp -> http; "
         "health_check.path / -> /h\n");
     expect_diff(LISTEN WEB("retry: {on: reset}, ", A), LISTEN WEB("retry: {attempts: 3}, ", A),
-                "target_groups/web: retry.attempts 2 -> 3; retry.on [reset] -> [connect_failure, reset]\n");
+                "target_groups/web: retry.attempts 2 -> 3; retry.on [reset] -> [connect_failure, reset, "
+                "refused_stream]\n");
 }
 
 static void targets_come_go_and_change(void **state)

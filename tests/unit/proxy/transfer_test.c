@@ -130,7 +130,7 @@ static void an_end_by_close_becomes_a_last_chunk(void **state)
     begin(&run, HTTP_BODY_UNTIL_CLOSE, 0, true, false);
     feed(&run, "all");
     assert_false(run.transfer.is_done);
-    assert_true(transfer_end(&run.transfer, &none, &pieces));
+    assert_true(transfer_end(&run.transfer, NULL, &none, &pieces));
     collect(&run, &pieces);
     expect_out(&run, "3\r\nall\r\n0\r\n\r\n");
     end(&run);
@@ -143,11 +143,11 @@ static void an_early_close_is_not_an_end(void **state)
     struct scratch none = {0};
     begin(&run, HTTP_BODY_LENGTH, 5, false, false);
     feed(&run, "abc");
-    assert_false(transfer_end(&run.transfer, &none, &pieces));
+    assert_false(transfer_end(&run.transfer, NULL, &none, &pieces));
     end(&run);
     begin(&run, HTTP_BODY_CHUNKED, 0, true, false);
     feed(&run, "3\r\nabc\r\n");
-    assert_false(transfer_end(&run.transfer, &none, &pieces));
+    assert_false(transfer_end(&run.transfer, NULL, &none, &pieces));
     end(&run);
 }
 

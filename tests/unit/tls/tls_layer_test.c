@@ -73,8 +73,9 @@ static void start(struct pair *pair)
                                                .min_version = 12,
                                                .max_version = 13};
     assert_int_equal(tls_server_new(&options, &pair->server, &fault), ISO_OK);
-    assert_int_equal(tls_client_new(&(struct tls_client_options){.alpn = "http/1.1"}, &pair->client, &fault),
-                     ISO_OK);
+    assert_int_equal(
+        tls_client_new(&(struct tls_client_options){.alpn = &alpn, .n_alpn = 1}, &pair->client, &fault),
+        ISO_OK);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     conn_init(&pair->ours, fds[0], nothing_ready, nothing_due);
     conn_init(&pair->theirs, fds[1], nothing_ready, nothing_due);
