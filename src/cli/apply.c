@@ -225,6 +225,7 @@ static void adopt(struct process *process, struct snapshot *now)
     if (!old || old->config != now->config)
         process->view.reload.succeeded_wall_ns = clock_wall_ns();
     names_keep(process->names, now->config);
+    decap_settle(process->decap, now->config);
     if (!old)
         return;
     note_leaving(process, now, old);
@@ -266,7 +267,9 @@ static iso_err compile(struct process *process, struct config **config, const st
 iso_err apply_build(struct process *process, struct config **config, struct snapshot **out,
                     struct iso_diag *diag)
 {
-    iso_err err = names_take(process->names, *config);
+    iso_err err = decap_apply(process->decap, *config, diag);
+    if (!err)
+        err = names_take(process->names, *config);
     return err ? err : compile(process, config, NULL, out, diag);
 }
 
@@ -278,12 +281,16 @@ void apply_first(struct process *process, struct snapshot *first)
     adopt(process, first);
 }
 
-static void listen_as_before(struct process *process)
+/* A change that was prepared in part is not made. */
+static void be_as_before(struct process *process)
 {
     struct iso_diag ignored;
     diag_init(&ignored);
     if (control_listen(process->control, &process->current->config->admin, &ignored))
         log_error("the admin listener of the old configuration could not be opened again");
+    if (decap_apply(process->decap, process->current->config, &ignored))
+        log_error("the decapsulation of the old configuration could not be attached again");
+    decap_settle(process->decap, process->current->config);
     diag_fini(&ignored);
 }
 
@@ -300,7 +307,7 @@ static iso_err prepare(void *owner, struct config **config, struct iso_diag *dia
     err = apply_build(process, config, &process->prepared, diag);
     if (err) {
         names_keep(process->names, process->current->config);
-        listen_as_before(process);
+        be_as_before(process);
     }
     return err;
 }
@@ -311,7 +318,7 @@ static void discard(void *owner)
     apply_free_snapshot(process, process->prepared);
     process->prepared = NULL;
     names_keep(process->names, process->current->config);
-    listen_as_before(process);
+    be_as_before(process);
 }
 
 static const struct config *current(void *owner)

@@ -293,6 +293,8 @@ static void wind_up(struct process *process)
     process->view = (struct control_view){.version = process->view.version, .is_shutting_down = true};
     recorder_stop(&process->recorder);
     names_free(&process->names);
+    if (process->decap)
+        decap_free(&process->decap, process->successor != 0);
     if (process->control)
         control_close(&process->control);
     if (process->health)
@@ -323,6 +325,7 @@ static iso_err start(struct process *process, struct config_source *source, stru
     if (err)
         return err;
     process->registry = registry_new(process->n_workers);
+    process->decap = decap_new();
     process->names = names_new(control_loop(process->control), apply_names, process);
     process->view.resolve = names_resolve(process->names);
     err = control_listen(process->control, &source->config->admin, diag);

@@ -3,6 +3,7 @@
 #ifndef ISOBAR_CLI_PROCESS_INTERNAL_H
 #define ISOBAR_CLI_PROCESS_INTERNAL_H
 
+#include "cli/decap.h"
 #include "cli/names.h"
 #include "cli/process.h"
 #include "control/control.h"
@@ -32,6 +33,7 @@ struct process {
     struct document *document; /* owns */
     struct recorder *recorder; /* owns */
     struct names *names;       /* owns */
+    struct decap *decap;       /* owns */
     struct control_view view;
     struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer, settle_timer;
     uint64_t settle_until_ns;

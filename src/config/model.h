@@ -358,6 +358,7 @@ struct config {
     struct config_node *nodes;
     uint32_t n_nodes;
     struct config_l4 l4;
+    struct config_decap decap;
 };
 
 /* On a packet node the listener's VIP is spread over the targets of its group, not over the nodes. */

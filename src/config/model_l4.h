@@ -50,6 +50,18 @@ struct config_l4_check {
     uint32_t interval_ms, timeout_ms, healthy_threshold, unhealthy_threshold;
 };
 
+/* What takes the tunnel header off on a machine behind the packet tier. */
+struct config_decap {
+    bool set;
+    struct slice *interfaces;
+    uint32_t n_interfaces;
+    struct ip_prefix *vips; /* whole addresses; unset: those of load_balancers, by validation */
+    uint32_t n_vips;
+    uint16_t gue_port; /* 0: no GUE */
+    enum config_l4_mode mode;
+    struct slice pin;
+};
+
 struct config_l4 {
     bool set;
     struct slice *interfaces;

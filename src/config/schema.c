@@ -87,6 +87,8 @@ static const struct schema_key config_keys[] = {
     ITEMS("target_groups", target_groups, n_target_groups, schema_target_group, "where requests go"),
     ITEMS("nodes", nodes, n_nodes, schema_node, "machines behind the packet tier"),
     OPTIONAL("l4", l4, l4.set, schema_l4, "the packet tier on this machine"),
+    OPTIONAL("decap", decap, decap.set, schema_decap,
+             "what the packet tier sends here is taken out of its tunnel"),
     END};
 const struct schema_section schema_config = {
     .keys = config_keys, .item = "a configuration", .doc = "The keys at the top of the document."};

@@ -144,3 +144,20 @@ static const struct schema_key l4_keys[] = {
 const struct schema_section schema_l4 = {
     .keys = l4_keys, .item = "an l4 section", .doc = "The packet tier on this machine (isobar l4)."};
 #undef HOLDER
+
+#define HOLDER struct config_decap
+static const struct schema_key decap_keys[] = {
+    TEXTS("interfaces", interfaces, n_interfaces, NULL, NULL, "where tunnelled packets arrive"),
+    PREFIXES("vips", vips, n_vips,
+             "addresses that may arrive in a tunnel; unset: the vips of load_balancers"),
+    NUMBER("gue_port", gue_port, 0, 65535, "0", "destination port of GUE; 0: only IP in IP"),
+    CHOICE("mode", mode, l4_modes, "native", "where the XDP program runs"),
+    TEXT("pin", pin, NULL, NULL, "/sys/fs/bpf/isobar-decap", "folder on a bpf file system"),
+    END};
+const struct schema_section schema_decap = {
+    .keys = decap_keys,
+    .item = "a decap section",
+    .doc = "The end of the packet tier's tunnel on this machine, for isobar serve. Packets that are no flow "
+           "of this "
+           "machine are handed on to the node that their outer header names, when nodes have a server_id."};
+#undef HOLDER

@@ -15,7 +15,7 @@ extern const struct schema_section schema_rate_limit;
 /* schema_group.c */
 extern const struct schema_section schema_target_group;
 /* schema_l4.c */
-extern const struct schema_section schema_node, schema_l4;
+extern const struct schema_section schema_node, schema_l4, schema_decap;
 /* schema.c */
 extern const struct schema_section schema_certificate, schema_listener_tls, schema_group_tls;
 

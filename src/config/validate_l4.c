@@ -95,8 +95,34 @@ static void validate_reals(struct validator *v)
     }
 }
 
+/* Only packets for these addresses are taken out of a tunnel, so that nobody reaches another one through it.
+ */
+static void validate_decap(struct validator *v)
+{
+    struct config_decap *c = &v->config->decap;
+    const struct doc_node *node = doc_get(v->doc->root, "decap"), *vips = doc_get(node, "vips");
+    if (!node || node->kind != DOC_MAP)
+        return;
+    if (c->n_interfaces == 0)
+        validate_fault(v, node, "has no interfaces, expected at least one, such as [eth0]");
+    for (uint32_t i = 0; i < c->n_vips; i++)
+        if (c->vips[i].bits != (c->vips[i].addr.family == 6 ? 128 : 32))
+            validate_fault(v, vips, "has a prefix, expected whole addresses");
+    if (vips)
+        return;
+    c->vips = arena_array(&v->config->arena, struct ip_prefix, v->config->n_load_balancers + 1);
+    for (uint32_t i = 0; i < v->config->n_load_balancers; i++) {
+        const struct ip_addr *vip = &v->config->load_balancers[i].vip;
+        if (vip->family)
+            c->vips[c->n_vips++] = (struct ip_prefix){.addr = *vip, .bits = vip->family == 6 ? 128 : 32};
+    }
+    if (c->n_vips == 0)
+        validate_fault(v, node, "has no vips, expected some: no load balancer has a vip");
+}
+
 void validate_l4(struct validator *v)
 {
+    validate_decap(v);
     struct names nodes;
     names_init(&nodes);
     validate_nodes(v, &nodes);

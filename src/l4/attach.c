@@ -187,6 +187,24 @@ uint32_t l4_loader_attachments(const char *pin, struct l4_attachment *out, uint3
     return n;
 }
 
+/* Takes the program off and removes the link's pin. */
+static void detach_link(const char *path)
+{
+    int link = bpf_obj_get(path);
+    if (link >= 0) {
+        bpf_link_detach(link);
+        close(link);
+    }
+    unlink(path);
+}
+
+void l4_detach_interface(const char *pin, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s%s", pin, LINK_PREFIX, name);
+    detach_link(path);
+}
+
 iso_err l4_loader_detach(const char *pin, struct iso_diag *diag)
 {
     DIR *folder = opendir(pin);
@@ -198,12 +216,7 @@ iso_err l4_loader_detach(const char *pin, struct iso_diag *diag)
     while ((entry = readdir(folder))) {
         snprintf(path, sizeof(path), "%s/%s", pin, entry->d_name);
         if (!strncmp(entry->d_name, LINK_PREFIX, strlen(LINK_PREFIX))) {
-            int link = bpf_obj_get(path);
-            if (link >= 0) {
-                bpf_link_detach(link);
-                close(link);
-            }
-            unlink(path);
+            detach_link(path);
         } else if (!strncmp(entry->d_name, "l4_", 3)) {
             unlink(path);
         }

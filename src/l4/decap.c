@@ -77,6 +77,20 @@ iso_err l4_decap_attach(const struct l4_decap *decap, struct iso_diag *diag)
     return err;
 }
 
+void l4_decap_leave_others(const char *pin, const struct slice *interfaces, uint32_t n)
+{
+    enum { MANY = 256 };
+    struct l4_attachment found[MANY];
+    uint32_t n_found = l4_loader_attachments(pin, found, MANY);
+    for (uint32_t i = 0; i < n_found; i++) {
+        bool is_kept = false;
+        for (uint32_t j = 0; j < n && !is_kept; j++)
+            is_kept = slice_eq(slice_str(found[i].interface), interfaces[j]);
+        if (!is_kept)
+            l4_detach_interface(pin, found[i].interface);
+    }
+}
+
 bool l4_decap_is_pinned(const char *pin)
 {
     char path[512];

@@ -24,6 +24,8 @@ struct l4_decap {
 
 /* Attaches, or replaces program and VIPs of what is attached. Remove with l4_loader_detach(pin). */
 iso_err l4_decap_attach(const struct l4_decap *decap, struct iso_diag *diag) ISO_MUST_USE;
+/* Detaches from every interface of `pin` but these. */
+void l4_decap_leave_others(const char *pin, const struct slice *interfaces, uint32_t n);
 /* Whether `pin` holds a decapsulation rather than a balancer. */
 bool l4_decap_is_pinned(const char *pin);
 /* The counters of a pinned decapsulation, summed over CPUs. */

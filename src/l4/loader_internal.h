@@ -36,6 +36,8 @@ iso_err l4_pin(struct arena *arena, struct slice pin, const char *name, int fd,
 /* Attaches `program` to an interface by a pinned link, or puts it into the one that is there. */
 iso_err l4_attach_program(struct arena *arena, struct slice pin, const char *interface, int program,
                           enum l4_mode mode, uint32_t *replaced, struct iso_diag *diag) ISO_MUST_USE;
+/* Takes the program off one interface; nothing happens when there is none. */
+void l4_detach_interface(const char *pin, const char *name);
 /* A line of `diag` with errno's text and what the operator can do about it. */
 iso_err l4_complain(struct iso_diag *diag, iso_err err, int error, const char *what, const char *name);
 /* PIN/name; the buffer is the loader's arena. */

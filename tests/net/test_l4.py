@@ -323,6 +323,68 @@ def test_isobar_itself_serves_http_behind_the_packet_tier(net):
         connection.close()
 
 
+def fetch(vip, port, path="/"):
+    connection = http.client.HTTPConnection(vip, port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except OSError:
+        return None
+    finally:
+        connection.close()
+
+
+def test_serve_ends_the_tunnel_as_its_configuration_says_I3(net):
+    """decap in the file of `isobar serve`: attached with it, changed and taken off by reloads, gone with the process."""
+    pin = net.decap_pin("p3", "eth0")
+    net.run("p3", f"{_isobar()} l4 detach --pin {pin}", check=False)
+    path, extra = f"{net.folder}/p3.yaml", f"    - {{ address: [{VIP4}], port: 8082 }}\n"
+
+    def write(decap):
+        with open(path, "w") as file:
+            file.write(f"admin: {{ listen: off }}\n{decap}load_balancers:\n"
+                       f"  - {{ name: lb, vip: {VIP4}, listeners: [ {{ port: 8082, rules: [ "
+                       "{ match: { path_prefix: / }, respond: { status: 200, body: ok } } ] } ] }\n")
+
+    def reloaded(words):
+        before = net.log("p3-serve").count(words)
+        net.processes["p3-serve"].send_signal(signal.SIGHUP)
+        net._await("p3-serve", lambda: net.log("p3-serve").count(words) > before)
+
+    net.absent = {"p1", "p2"}
+    write(f"decap: {{ interfaces: [eth0], pin: {pin} }}\n")
+    with open(f"{net.folder}/p3-serve.log", "ab") as log:
+        net.processes["p3-serve"] = net.popen("p3", [_isobar(), "serve", "--config", path], stdout=log, stderr=log)
+    try:
+        net._await("p3-serve", lambda: "ready" in net.log("p3-serve"))
+        for lb in LBS:
+            net.reload_lb(lb, vips=extra)
+        with net.inside("client"):
+            assert fetch(VIP4, 8082) == 200
+        assert net.decap_counters("p3")
+        write(f"decap: {{ interfaces: [eth0, nosuch], pin: {pin} }}\n")
+        reloaded("/decap/interfaces: there is no interface nosuch")
+        with net.inside("client"):
+            assert fetch(VIP4, 8082) == 200
+        write(f"decap: {{ interfaces: [eth0], vips: ['{VIP6}'], pin: {pin} }}\n")
+        reloaded("is in force")
+        with net.inside("client"):
+            assert fetch(VIP4, 8082) is None
+        write("")
+        reloaded("is in force")
+        assert not os.path.exists(pin)
+        write(f"decap: {{ interfaces: [eth0], pin: {pin} }}\n")
+        reloaded("is in force")
+        with net.inside("client"):
+            assert fetch(VIP4, 8082) == 200
+        net.stop("p3-serve")
+        assert not os.path.exists(pin)
+    finally:
+        if "p3-serve" in net.processes:
+            net.stop("p3-serve")
+        net.decap("p3", "eth0", [VIP4, VIP6], f"--config {net.folder}/everyone.yaml")
+
+
 def test_configuration_that_cannot_be_taken_changes_nothing(net):
     some = flows(net, 40)
     path = net.config("lb1")

@@ -156,8 +156,11 @@ class Net:
             self.run("router", f"ip {family} route replace {vip} {hops}" if lbs
                      else f"ip {family} route del {vip}")
 
+    def decap_pin(self, host, interface):
+        return f"{BPFFS}/i{self.tag}-{host}-{interface}"
+
     def decap(self, host, interface, vips, extra=""):
-        pin = f"{BPFFS}/i{self.tag}-{host}-{interface}"
+        pin = self.decap_pin(host, interface)
         self.pins.append(pin)
         self.run(host, f"{ISOBAR} l4 decap --interface {interface} --pin {pin} {extra} " +
                  " ".join(f"--vip {vip}" for vip in vips))

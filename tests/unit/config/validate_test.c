@@ -384,6 +384,14 @@ static void targets_behind_the_packet_tier_keep_the_port_and_have_an_address(voi
         "has a vip\n");
 }
 
+static void a_tunnel_ends_for_named_addresses_only(void **state)
+{
+    expect_faults("decap: {}\n", "f:1:8: /decap: has no interfaces, expected at least one, such as [eth0]\n"
+                                 "f:1:8: /decap: has no vips, expected some: no load balancer has a vip\n");
+    expect_faults("decap: {interfaces: [eth0], vips: [10.0.0.0/8]}\n",
+                  "f:1:35: /decap/vips: has a prefix, expected whole addresses\n");
+}
+
 static void one_run_shows_all_faults_in_the_order_of_the_lines_G7(void **state)
 {
     expect_faults("worker: 1\n"
@@ -432,6 +440,7 @@ int main(void)
         cmocka_unit_test(settings_without_effect_are_told),
         cmocka_unit_test(a_configuration_that_serves_nothing_is_a_warning),
         cmocka_unit_test(targets_behind_the_packet_tier_keep_the_port_and_have_an_address),
+        cmocka_unit_test(a_tunnel_ends_for_named_addresses_only),
         cmocka_unit_test(one_run_shows_all_faults_in_the_order_of_the_lines_G7),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
