@@ -286,7 +286,8 @@ bool check_file(struct decoder *decoder, const struct doc_node *node, struct sli
 
 bool check_alpn(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
-    return slice_eq(*text, SLICE("http/1.1")) || refuse(decoder, node, "expected " EXPECT_ALPN);
+    return slice_eq(*text, SLICE("http/1.1")) || slice_eq(*text, SLICE("h2")) ||
+           refuse(decoder, node, "expected " EXPECT_ALPN);
 }
 
 bool check_target_alpn(struct decoder *decoder, const struct doc_node *node, struct slice *text)

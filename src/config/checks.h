@@ -17,7 +17,7 @@
 #define EXPECT_TOKEN            "a name of letters, digits and signs such as - _ . without blanks"
 #define EXPECT_VALUE            "a text without control characters or blanks at its ends"
 #define EXPECT_FILE             "a file name"
-#define EXPECT_ALPN             "http/1.1"
+#define EXPECT_ALPN             "h2 or http/1.1"
 #define EXPECT_TARGET_ALPN      "h2 or http/1.1"
 #define EXPECT_UNIX             "the path of a unix socket, at most 107 bytes"
 #define EXPECT_REGEX            "a regular expression (PCRE2)"

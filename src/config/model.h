@@ -171,6 +171,12 @@ static inline bool config_is_relayed(enum config_protocol protocol)
     return protocol == CONFIG_TCP || protocol == CONFIG_TLS;
 }
 
+/* HTTP/2 with clients. */
+struct config_http2 {
+    bool cleartext;
+    uint32_t max_streams;
+};
+
 struct config_listener {
     struct slice name; /* "LB/PORT" unless given; unique; label of the metrics */
     struct config_endpoint endpoint;
@@ -178,6 +184,7 @@ struct config_listener {
     struct config_proxy_protocol proxy_protocol;
     struct config_timeouts_listener timeouts;
     struct config_limits_listener limits;
+    struct config_http2 http2;
     struct config_rule *rules; /* in the file's order; route.c sorts by precedence */
     uint32_t n_rules;
     int32_t default_target_group;           /* index; -1: none, then 404 where no rule matches */

@@ -182,6 +182,16 @@ static const struct schema_section listener_limits = {
     .keys = listener_limits_keys, .item = "a listener's limits", .doc = "What clients may send."};
 #undef HOLDER
 
+#define HOLDER struct config_http2
+static const struct schema_key http2_keys[] = {
+    FLAG("cleartext", cleartext, "true",
+         "clients that know may begin with HTTP/2 on an HTTP listener; over TLS they ask for it (tls.alpn)"),
+    NUMBER("max_streams", max_streams, 1, 10000, "128", "requests that a connection may have open at once"),
+    END};
+static const struct schema_section http2_section = {
+    .keys = http2_keys, .item = "an http2 section", .doc = "HTTP/2 with clients."};
+#undef HOLDER
+
 #define HOLDER struct config_listener
 static const struct schema_choice listener_protocols[] = {
     {"HTTP", CONFIG_HTTP, "HTTP/1.1"},
@@ -207,6 +217,7 @@ static const struct schema_key listener_keys[] = {
     ITEMS("rules", rules, n_rules, schema_rule, "which request goes where"),
     SECTION("timeouts", timeouts, listener_timeouts, "how long clients may take"),
     SECTION("limits", limits, listener_limits, "what clients may send"),
+    SECTION("http2", http2, http2_section, "HTTP/2 with clients"),
     END};
 static const struct schema_section listener_section = {.is_object = true,
                                                        .keys = listener_keys,

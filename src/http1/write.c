@@ -235,32 +235,39 @@ static bool names_content_type(const struct h1_answer *answer)
     return false;
 }
 
-static void put_content_type(struct writer *w, const struct h1_answer *answer, size_t body_len)
+struct slice h1_answer_content_type(const struct h1_answer *answer, struct slice body)
 {
     if (answer->json)
-        put_lit(w, "Content-Type: application/json\r\n");
-    else if (answer->content_type.len)
-        put_field(w, SLICE("Content-Type"), answer->content_type);
-    else if (body_len && !names_content_type(answer))
-        put_lit(w, "Content-Type: text/plain; charset=utf-8\r\n");
+        return SLICE("application/json");
+    if (answer->content_type.len)
+        return answer->content_type;
+    return body.len && !names_content_type(answer) ? SLICE("text/plain; charset=utf-8") : (struct slice){0};
+}
+
+static bool is_bodyless(const struct h1_answer *answer)
+{
+    return answer->status < 200 || answer->status == 204 || answer->status == 304;
+}
+
+struct slice h1_answer_body(const struct h1_answer *answer, char json[H1_ANSWER_JSON_MAX])
+{
+    if (is_bodyless(answer))
+        return (struct slice){0};
+    return answer->json ? slice_of(json, print_json_error(json, H1_ANSWER_JSON_MAX, answer)) : answer->body;
 }
 
 size_t h1_write_answer(char *out, size_t cap, const struct h1_answer *answer)
 {
     struct writer w = {out, out + cap, false};
-    bool bodyless = answer->status < 200 || answer->status == 204 || answer->status == 304;
-    char json[1024];
-    struct slice body = answer->body;
-    if (bodyless)
-        body = (struct slice){0};
-    else if (answer->json)
-        body = slice_of(json, print_json_error(json, sizeof(json), answer));
+    char json[H1_ANSWER_JSON_MAX];
+    struct slice body = h1_answer_body(answer, json), type = h1_answer_content_type(answer, body);
 
     put_status_line(&w, answer->status, slice_str(http_status_reason(answer->status)));
     if (answer->date.len)
         put_field(&w, SLICE("Date"), answer->date);
-    if (!bodyless) {
-        put_content_type(&w, answer, body.len);
+    if (!is_bodyless(answer)) {
+        if (type.len)
+            put_field(&w, SLICE("Content-Type"), type);
         put_length(&w, body.len);
     }
     if (answer->location.len)

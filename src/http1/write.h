@@ -50,6 +50,12 @@ struct h1_answer {
     unsigned client_minor;
 };
 
+/* What an answer's body is, for whoever writes it in another way: empty where there is none; JSON is made in
+ * `json`. And its type, empty when `fields` names one or there is no body. */
+enum { H1_ANSWER_JSON_MAX = 1024 };
+struct slice h1_answer_body(const struct h1_answer *answer, char json[H1_ANSWER_JSON_MAX]);
+struct slice h1_answer_content_type(const struct h1_answer *answer, struct slice body);
+
 /* Head and body in one piece. A status that cannot have a body (1xx, 204, 304) gets none. */
 size_t h1_write_answer(char *out, size_t cap, const struct h1_answer *answer);
 

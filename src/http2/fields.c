@@ -13,6 +13,7 @@ static const uint64_t of_connection = ID_BIT(CONNECTION) | ID_BIT(KEEP_ALIVE) | 
 
 static void put(struct http2_fields *list, struct slice name, struct slice value)
 {
+    list->bytes += name.len + value.len + 4;
     list->nv[list->n++] = (nghttp2_nv){.name = (uint8_t *)name.ptr,
                                        .namelen = name.len,
                                        .value = (uint8_t *)(value.len ? value.ptr : ""),
@@ -67,7 +68,7 @@ static void put_length(struct http2_fields *list, uint64_t length)
 bool http2_fields_of_response(struct http2_fields *list, const struct http_message *msg,
                               struct scratch *scratch)
 {
-    list->n = 0;
+    list->n = list->bytes = 0;
     list->status[0] = (char)('0' + msg->status / 100);
     list->status[1] = (char)('0' + msg->status / 10 % 10);
     list->status[2] = (char)('0' + msg->status % 10);
@@ -85,7 +86,7 @@ bool http2_fields_of_request(struct http2_fields *list, const struct http_messag
                              struct scratch *scratch)
 {
     struct slice path = msg->path;
-    list->n = 0;
+    list->n = list->bytes = 0;
     if (msg->query.ptr) { /* the target holds both in one piece, unless it had no path */
         char *out = scratch_take(scratch, path.len + 1 + msg->query.len);
         if (!out)
@@ -113,6 +114,6 @@ bool http2_fields_of_request(struct http2_fields *list, const struct http_messag
 bool http2_fields_of_trailers(struct http2_fields *list, const struct http_message *msg,
                               struct scratch *scratch)
 {
-    list->n = 0;
+    list->n = list->bytes = 0;
     return put_fields(list, msg, 0, scratch);
 }

@@ -12,7 +12,7 @@
 
 /* A list borrows from the message and from itself until it has been submitted. */
 struct http2_fields {
-    size_t n;
+    size_t n, bytes; /* fields; what they would take as lines */
     char status[3], length[20];
     nghttp2_nv nv[HTTP_FIELDS_MAX + 8];
 };

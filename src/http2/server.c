@@ -5,6 +5,7 @@
 #include "http2/budget.h"
 #include "http2/fields.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 
 enum {
@@ -27,7 +28,8 @@ struct http2_server {
     int32_t head_id;        /* 0: none */
     uint64_t now_ns;
     char *out_at, *out_end; /* while sending */
-    bool has_flooded;
+    uint32_t n_streams, max_streams;
+    bool has_flooded, has_sent_settings;
     struct http2_budget budgets[HTTP2_FLOODS];
 };
 
@@ -55,6 +57,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 {
     struct http2_server *server = user;
     bool is_request = frame->headers.cat == NGHTTP2_HCAT_REQUEST;
+    server->n_streams += is_request;
     http2_head_fini(&server->head, server->bufs);
     http2_head_init(&server->head, is_request ? HTTP2_REQUEST : HTTP2_TRAILERS, server->limits->head_bytes);
     server->head_id = frame->hd.stream_id;
@@ -92,6 +95,10 @@ static void take_request(struct http2_server *server, int32_t id, bool ends)
 {
     enum http_reject why = HTTP_REJECT_NONE;
     void *stream = NULL;
+    if (server->n_streams > server->max_streams) {
+        reset(server, id, NGHTTP2_REFUSED_STREAM);
+        return;
+    }
     switch (
         http2_head_finish(&server->head, server->bufs, ends, server->limits, HTTP_GET, server->msg, &why)) {
     case HTTP2_HEAD_OK:
@@ -188,8 +195,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     return 0;
 }
 
-/* The last frame of an answer whose request has not ended: the rest of it is of no use (RFC 9113 8.1). A
- * reset that the client's faults have caused counts like one of its own. */
+/* A reset that the client's faults have caused counts like one of its own. */
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct http2_server *server = user;
@@ -201,7 +207,9 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     } else if ((type == NGHTTP2_DATA || type == NGHTTP2_HEADERS) &&
                frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
                nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0) {
-        reset(server, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+        void *stream = stream_of(server, frame->hd.stream_id);
+        if (stream)
+            server->handler->answered(server->owner, stream);
     }
     return 0;
 }
@@ -210,6 +218,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 {
     struct http2_server *server = user;
     void *stream = stream_of(server, id);
+    server->n_streams--;
     if (stream)
         server->handler->closed(server->owner, stream, !server->out_at, code);
     return 0;
@@ -302,12 +311,12 @@ static nghttp2_option *make_options(void)
     return o;
 }
 
-static bool open_session(struct http2_server *server, uint32_t max_streams)
+static bool open_session(struct http2_server *server)
 {
     nghttp2_session_callbacks *callbacks = make_callbacks();
     nghttp2_option *options = make_options();
     const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, max_streams},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, NO_LIMIT},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, server->limits->head_bytes},
         {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
@@ -333,10 +342,11 @@ struct http2_server *http2_server_new(const struct http2_server_options *options
                                     .bufs = options->bufs,
                                     .msg = options->msg,
                                     .trailers = options->trailers,
+                                    .max_streams = options->max_streams,
                                     .now_ns = options->now_ns};
     for (int i = 0; i < HTTP2_FLOODS; i++)
         http2_budget_init(&server->budgets[i], (enum http2_flood)i, options->now_ns);
-    if (!open_session(server, options->max_streams))
+    if (!open_session(server))
         http2_server_free(&server);
     return server;
 }
@@ -367,6 +377,17 @@ bool http2_server_receive(struct http2_server *server, char *data, size_t len, u
     return n >= 0;
 }
 
+/* nghttp2 would end a connection for one stream too many; so it is told of no limit, the client of ours in
+ * the first SETTINGS, and what exceeds it is refused (RFC 9113 5.1.2; case C-067). */
+static void put_max_streams(struct http2_server *server, char *frame, size_t len)
+{
+    for (size_t at = FRAME_HEADER_BYTES; at + 6 <= len; at += 6) {
+        uint32_t value = htonl(server->max_streams);
+        if (frame[at] == 0 && frame[at + 1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+            memcpy(frame + at + 2, &value, sizeof(value));
+    }
+}
+
 size_t http2_server_send(struct http2_server *server, char *out, size_t cap)
 {
     iso_assert(cap >= HTTP2_OUT_BYTES);
@@ -379,6 +400,9 @@ size_t http2_server_send(struct http2_server *server, char *out, size_t cap)
             break;
         iso_assert(n <= server->out_end - server->out_at);
         memcpy(server->out_at, data, (size_t)n);
+        if (iso_unlikely(!server->has_sent_settings))
+            put_max_streams(server, server->out_at, (size_t)n);
+        server->has_sent_settings = true;
         server->out_at += n;
     }
     size_t written = (size_t)(server->out_at - out);
@@ -396,17 +420,18 @@ bool http2_server_is_in_head(const struct http2_server *server)
     return server->head_id != 0;
 }
 
-bool http2_server_answer(struct http2_server *server, int32_t id, const struct http_message *msg, bool ends,
-                         struct scratch *scratch)
+size_t http2_server_answer(struct http2_server *server, int32_t id, const struct http_message *msg, bool ends,
+                           struct scratch *scratch)
 {
     struct http2_fields list;
     const nghttp2_data_provider body = {.read_callback = read_body};
     if (!http2_fields_of_response(&list, msg, scratch))
-        return false;
-    if (msg->status < 200)
-        return nghttp2_submit_headers(server->session, NGHTTP2_FLAG_NONE, id, NULL, list.nv, list.n, NULL) ==
-               0;
-    return nghttp2_submit_response(server->session, id, list.nv, list.n, ends ? NULL : &body) == 0;
+        return 0;
+    int err =
+        msg->status < 200
+            ? nghttp2_submit_headers(server->session, NGHTTP2_FLAG_NONE, id, NULL, list.nv, list.n, NULL)
+            : nghttp2_submit_response(server->session, id, list.nv, list.n, ends ? NULL : &body);
+    return err ? 0 : list.bytes;
 }
 
 void http2_server_resume(struct http2_server *server, int32_t id)
@@ -428,6 +453,11 @@ void http2_server_consume(struct http2_server *server, int32_t id, size_t n, boo
                                               window < HTTP2_STREAM_WINDOW_MAX / 2 ? window * 2
                                                                                    : HTTP2_STREAM_WINDOW_MAX);
     nghttp2_session_consume(server->session, id, n);
+}
+
+void http2_server_discard(struct http2_server *server, size_t n)
+{
+    nghttp2_session_consume_connection(server->session, n);
 }
 
 void http2_server_give_notice(struct http2_server *server)

@@ -54,6 +54,8 @@ struct http2_server_handler {
     struct slice (*peek)(void *owner, void *stream, bool *is_last);
     /* The first `n` of them have been taken. */
     void (*took)(void *owner, void *stream, size_t n);
+    /* The answer has been sent to its end, but the request has not come to its own. */
+    void (*answered)(void *owner, void *stream);
     /* The trailers to end with, or NULL; asked once, with the last bytes. */
     const struct http_message *(*trailers)(void *owner, void *stream);
     /* Counted, nothing to be done. */
@@ -98,15 +100,19 @@ bool http2_server_is_over(const struct http2_server *server);
 bool http2_server_is_in_head(const struct http2_server *server);
 
 /* An answer's head, interim or final; `ends`: there is no body. Else the body is asked for by peek() when
- * there is room, and again after http2_server_resume(). False: no memory, or `scratch` is too small. */
-bool http2_server_answer(struct http2_server *server, int32_t id, const struct http_message *msg, bool ends,
-                         struct scratch *scratch);
+ * there is room, and again after http2_server_resume(). Returns the bytes of its fields as HTTP/1 would have
+ * them, or 0: no memory, or `scratch` is too small. */
+size_t http2_server_answer(struct http2_server *server, int32_t id, const struct http_message *msg, bool ends,
+                           struct scratch *scratch);
 /* peek() has something new to say. */
 void http2_server_resume(struct http2_server *server, int32_t id);
 void http2_server_reset(struct http2_server *server, int32_t id, enum http2_code code);
 /* The target has taken bytes of the body: the client may send as many more. `at_once`: before any other had
  * to wait, so that a larger window would have been used. */
 void http2_server_consume(struct http2_server *server, int32_t id, size_t n, bool at_once);
+
+/* Bytes of a stream that is over, and that nobody will take. */
+void http2_server_discard(struct http2_server *server, size_t n);
 
 /* The connection will end (RFC 9113 6.8): first a notice that refuses nothing, together with a PING whose
  * answer tells that the client has read it, then the last stream that will be served. */

@@ -147,11 +147,7 @@ static void end_clients(struct worker_listener *listener)
 {
     arrival_cut_all(listener);
     list_for_each_safe (node, next, &listener->clients) {
-        struct client *client = container_of(node, struct client, node);
-        if (client_is_idle(client))
-            client_close(client);
-        else
-            client->close_after = true;
+        client_wind_down(container_of(node, struct client, node));
     }
 }
 

@@ -86,12 +86,13 @@ bool announce_client(struct exchange *x, struct upstream *upstream)
     if (iso_likely(version == CONFIG_PROXY_NONE))
         return true;
     struct client *client = x->client;
+    const struct conn *conn = client->downstream->transport(client);
     char header[PROXYPROTO_WRITE_BYTES];
     const struct announce_facts facts = {.peer = &client->peer,
                                          .peer_port = client->peer_port,
-                                         .fd = client->conn.io.fd,
+                                         .fd = conn->io.fd,
                                          .proxied = client->proxied,
-                                         .tls = x->listener->tls ? &client->conn : NULL};
+                                         .tls = x->listener->tls ? conn : NULL};
     errno = ENOMEM;
     return pool_preface(upstream, slice_of(header, announce_write(version, &facts, header)));
 }

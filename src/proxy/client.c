@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "proxy/arrival.h"
+#include "proxy/client_h2.h"
 #include "proxy/exchange.h"
 
 #include <errno.h>
@@ -37,16 +38,13 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
     slab_give(&client->listener->worker->clients, client);
 }
 
-bool client_is_idle(const struct client *client)
-{
-    return client->state <= CLIENT_HEAD && !client->in;
-}
-
 void client_close(struct client *client)
 {
     struct worker *worker = client->listener->worker;
     iso_assert(!client->exchange && client->state != CLIENT_CLOSED);
     client->state = CLIENT_CLOSED;
+    if (client->h2)
+        client_h2_close(client);
     conn_close(&client->conn, &worker->loop, &worker->bufs);
     buf_give(&worker->bufs, &client->in);
     buf_give(&worker->bufs, &client->proxied);
@@ -65,6 +63,27 @@ void client_drop(struct client *client)
     client_close(client);
 }
 
+void client_wind_down(struct client *client)
+{
+    if (client->h2)
+        client_h2_wind_down(client);
+    else if (client->state <= CLIENT_HEAD && !client->in)
+        client_close(client);
+    else
+        client->close_after = true;
+}
+
+void client_cut(struct client *client)
+{
+    if (client->exchange) {
+        exchange_abort(client->exchange, END_SHUTDOWN);
+        return;
+    }
+    if (client->h2)
+        client_h2_cut(client, END_SHUTDOWN);
+    client_close(client);
+}
+
 bool client_arm(struct client *client)
 {
     return loop_arm(loop_of(client), &client->conn.io) == ISO_OK;
@@ -79,9 +98,11 @@ static void begin_lingering(struct client *client)
 /* Our last word is sent or queued. Closing with unread input would make the kernel send RST, which can
  * destroy the answer on its way: so only our side is closed, and what still comes is thrown away for a while.
  */
-static void end_connection(struct client *client)
+void client_end(struct client *client)
 {
     client->unread_request |= client->conn.can_read && !client->conn.saw_eof;
+    if (client->h2)
+        client_h2_close(client);
     if (!client->conn.out && !client->unread_request) {
         client_close(client);
         return;
@@ -154,22 +175,46 @@ static void refuse(struct client *client, enum http_reject why)
                          accept && h1_prefers_json(http_field_value(accept)), msg->method == HTTP_HEAD, 1);
 }
 
+/* Waits for more of a head. */
+static void await_head(struct client *client, const char *data, size_t len)
+{
+    if (client->state != CLIENT_HEAD) {
+        client->state = CLIENT_HEAD;
+        set_deadline(client, config_of(client)->timeouts.header_ms);
+    }
+    if (!keep(client, data, len) || !client_arm(client))
+        client_close(client);
+}
+
+/* A client may know that HTTP/2 is spoken here (RFC 9113 3.3); over TLS it has to ask. */
+static bool begins_http2(struct client *client, char *data, size_t len)
+{
+    bool whole;
+    if (len == 0 || data[0] != 'P' || client->conn.layer || !config_of(client)->http2.cleartext ||
+        !client_h2_is_preface(data, len, &whole))
+        return false;
+    if (!whole) {
+        await_head(client, data, len);
+        return true;
+    }
+    buf_give(&client->listener->worker->bufs, &client->in); /* all of it is in data */
+    client_h2_begin(client, data, len);
+    return true;
+}
+
 /* Makes requests out of data[0..len) (which begins with what was kept) until one occupies the connection. */
 static void process(struct client *client, char *data, size_t len)
 {
     struct worker *worker = client->listener->worker;
+    if (client->requests == 0 && begins_http2(client, data, len))
+        return;
     while (len > 0 && client->state != CLIENT_CLOSED) {
         size_t used = 0;
         enum http_reject why = HTTP_REJECT_NONE;
         struct http_message *msg = worker->msg;
         switch (h1_parse_request(data, len, &client->listener->limits, msg, &used, &why)) {
         case H1_INCOMPLETE:
-            if (client->state != CLIENT_HEAD) {
-                client->state = CLIENT_HEAD;
-                set_deadline(client, config_of(client)->timeouts.header_ms);
-            }
-            if (!keep(client, data, len) || !client_arm(client))
-                client_close(client);
+            await_head(client, data, len);
             return;
         case H1_REJECTED:
             refuse(client, why);
@@ -228,7 +273,7 @@ static bool go_on_with_handshake(struct client *client, enum conn_result result)
         return false;
     }
     counter_add(tls_is_resumed(&client->conn) ? &counters->tls_resumed : &counters->tls_full, 1);
-    client->state = CLIENT_HEAD;
+    client->state = slice_eq(tls_alpn(&client->conn), SLICE("h2")) ? CLIENT_H2 : CLIENT_HEAD;
     set_deadline(client, config_of(client)->timeouts.header_ms);
     if (client_arm(client))
         return true;
@@ -251,6 +296,8 @@ static void read_heads(struct client *client)
         case CONN_OK:
             break;
         case CONN_BLOCKED:
+            if (client->state == CLIENT_H2)
+                client_h2_begin(client, data, 0);
             return;
         case CONN_EOF:
         case CONN_FAILED:
@@ -258,6 +305,10 @@ static void read_heads(struct client *client)
             return;
         }
         counter_add(&client->listener->counters->received_bytes, n);
+        if (client->state == CLIENT_H2) {
+            client_h2_begin(client, data, n);
+            return;
+        }
         if (kept)
             memcpy(data, client->in->data + client->in->start, kept);
         if (kept && !worth_parsing(client, data + kept, n, kept + n)) {
@@ -303,11 +354,11 @@ void client_next(struct client *client)
     struct worker *worker = client->listener->worker;
     if (client->close_after || worker->is_stopping || client->listener->holds) {
         client->unread_request |= client->in != NULL;
-        end_connection(client);
+        client_end(client);
         return;
     }
     if (client->conn.saw_eof && !client->in) {
-        end_connection(client);
+        client_end(client);
         return;
     }
     client->state = CLIENT_IDLE;
@@ -361,7 +412,7 @@ enum conn_result client_write(struct client *client, const struct iovec *pieces,
     size_t total = 0;
     for (int i = 0; i < n; i++)
         total += pieces[i].iov_len;
-    counter_add(&client->listener->counters->sent_bytes, total);
+    counter_add(client_sent(client), total);
     if (client->exchange)
         client->exchange->sent_bytes += total;
     enum conn_result result = conn_write(&client->conn, &worker->bufs, pieces, n);
@@ -429,6 +480,9 @@ static void on_due(struct loop *loop, struct loop_timer *timer)
                              exchange_end_word(END_CLIENT_HEAD_TIMEOUT),
                              exchange_end_text(END_CLIENT_HEAD_TIMEOUT), false, false, 1);
         return;
+    case CLIENT_H2:
+        client_h2_due(client);
+        return;
     case CLIENT_EXCHANGE:
         break;
     case CLIENT_CLOSED:
@@ -455,6 +509,10 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
             exchange_abort(x, x->request.is_done ? END_CLIENT_ABORT : END_CLIENT_ABORT_BODY);
         else
             client_close(client);
+        return;
+    }
+    if (iso_unlikely(client->h2 != NULL)) {
+        client_h2_ready(client, was_blocked);
         return;
     }
     if (client->state == CLIENT_LINGER) {

@@ -11,6 +11,7 @@
 #include "proxy/worker.h"
 
 struct arrival_facts;
+struct client_h2;
 struct exchange;
 
 enum client_state {
@@ -18,6 +19,7 @@ enum client_state {
     CLIENT_IDLE,      /* between requests: no byte of the next head has come */
     CLIENT_HEAD,      /* a head is on its way */
     CLIENT_EXCHANGE,  /* an exchange has it */
+    CLIENT_H2,        /* it speaks HTTP/2 (client_h2.c) */
     CLIENT_LINGER, /* our last answer is sent: discard what still comes until the peer closes (RFC 9112 9.6)
                     */
     CLIENT_CLOSED,
@@ -28,6 +30,7 @@ struct client {
     const struct downstream *downstream; /* how answers get to it */
     struct worker_listener *listener;    /* lives as long as its clients */
     struct exchange *exchange;           /* owns; NULL between requests */
+    struct client_h2 *h2;                /* owns; NULL unless it speaks HTTP/2 */
     struct buf *in;                /* owns: the beginning of a head, or bytes behind the current request */
     struct buf *proxied;           /* owns: the PROXY header it came with, see announce.h */
     struct upstream *own_upstream; /* the pool's: idle, and only for this client, see announce.h */
@@ -55,8 +58,13 @@ void client_close(struct client *client);
 /* The same for a client that does not take what was sent: the kernel does not keep it for delivery. */
 void client_drop(struct client *client);
 
-/* No byte of a next request is here: ending the connection loses nothing. */
-bool client_is_idle(const struct client *client);
+/* The connection ends as soon as nothing is lost by that: at once when it is idle, else with what it is
+ * doing. */
+void client_wind_down(struct client *client);
+/* The connection and whatever it does end at once: the process ends. */
+void client_cut(struct client *client);
+/* Our last word is sent or queued: the connection ends once the peer has it. */
+void client_end(struct client *client);
 
 /* The exchange has ended (its memory is gone): the next request, or the end of the connection. */
 void client_next(struct client *client);
@@ -75,6 +83,20 @@ bool client_wait_writable(struct client *client);
 void client_took_output(struct client *client);
 /* While output is queued a full socket must make progress (limits.min_rate_bytes_per_s, timeouts.body_ms). */
 bool client_made_progress(struct client *client);
+
+/* Where bytes of a client are counted: those of a stream pass its connection first, framed, and count there.
+ */
+static inline counter *client_received(struct client *client)
+{
+    struct worker_listener *listener = client->listener;
+    return client->conn.io.fd < 0 ? &listener->worker->counted_elsewhere
+                                  : &listener->counters->received_bytes;
+}
+static inline counter *client_sent(struct client *client)
+{
+    struct worker_listener *listener = client->listener;
+    return client->conn.io.fd < 0 ? &listener->worker->counted_elsewhere : &listener->counters->sent_bytes;
+}
 
 /* Progress of a client that sends a body or takes an answer is looked at so often, and found too slow only
  * after so long below limits.min_rate_bytes_per_s. What fits into the peer's buffers goes fast at first: each

@@ -21,10 +21,11 @@ struct downstream {
     /* Writes the head of an answer, interim or final, or gives it back in *head (else empty) to go out with
      * the first bytes of the body. `values` is room behind what the message refers to. False: it is too
      * large. */
-    bool (*head)(struct exchange *x, const struct http_message *msg, struct scratch *values,
-                 struct iovec *head);
+    bool (*head)(struct exchange *x, struct http_message *msg, struct scratch *values, struct iovec *head);
     /* Trailers, behind the body that has been written; only with has_frames. */
     void (*trailers)(struct exchange *x, const struct http_message *trailers);
+    /* The trailers of a request whose body has been read to its end; NULL: none. Only with has_frames. */
+    const struct http_message *(*request_trailers)(struct client *client);
     /* Writes an answer of ours whole; `*n` are its bytes. */
     enum conn_result (*answer)(struct client *client, const struct h1_answer *how, size_t *n);
     /* The exchange has ended and is gone; its answer was written whole. */

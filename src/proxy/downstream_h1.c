@@ -2,8 +2,7 @@
 /* Answers over an HTTP/1 connection: the head goes out with the first bytes of the body, in one write. */
 #include "proxy/exchange.h"
 
-static bool h1_head(struct exchange *x, const struct http_message *msg, struct scratch *values,
-                    struct iovec *head)
+static bool h1_head(struct exchange *x, struct http_message *msg, struct scratch *values, struct iovec *head)
 {
     struct worker *worker = x->worker;
     bool is_interim = msg->status < 200 && msg->status != 101;

@@ -5,6 +5,7 @@
  * it end at once (worker.c). */
 #include "proxy/exchange.h"
 #include "proxy/relay.h"
+#include "proxy/stream.h"
 
 #include "core/clock.h"
 
@@ -63,6 +64,15 @@ static void add(struct exchange *x, uint64_t due_ns)
     list_push_back(&x->worker->draining, &x->draining);
 }
 
+static void add_of(const struct client *client, uint64_t (*due_of)(const struct exchange *x, uint64_t arg),
+                   uint64_t arg)
+{
+    struct exchange *x = client->exchange;
+    uint64_t due_ns = x ? due_of(x, arg) : 0;
+    if (due_ns)
+        add(x, due_ns);
+}
+
 /* Calls add() for what `due_of` gives a deadline. */
 static void add_all(struct worker *worker, uint64_t (*due_of)(const struct exchange *x, uint64_t arg),
                     uint64_t arg)
@@ -70,10 +80,13 @@ static void add_all(struct worker *worker, uint64_t (*due_of)(const struct excha
     list_for_each (l, &worker->listeners) {
         struct worker_listener *listener = container_of(l, struct worker_listener, node);
         list_for_each (c, &listener->clients) {
-            struct exchange *x = container_of(c, struct client, node)->exchange;
-            uint64_t due_ns = x ? due_of(x, arg) : 0;
-            if (due_ns)
-                add(x, due_ns);
+            struct client *client = container_of(c, struct client, node);
+            add_of(client, due_of, arg);
+            if (!client->h2)
+                continue;
+            list_for_each (s, &client->h2->streams) {
+                add_of(&container_of(s, struct stream, node)->client, due_of, arg);
+            }
         }
     }
     set_timer(worker);

@@ -93,6 +93,8 @@ static struct exchange *make(struct client *client, const struct http_message *m
     list_init(&x->draining);
     loop_later_init(&x->resume, on_resume);
     transfer_init(&x->request, msg, false, true);
+    if (client->downstream->has_frames && msg->framing == HTTP_BODY_CHUNKED)
+        x->request.framing = HTTP_BODY_UNTIL_CLOSE; /* its frames tell where it ends */
     worker_pin(worker, x->snapshot);
     gauge_add(&client->listener->counters->active_requests, 1);
     client->exchange = x;

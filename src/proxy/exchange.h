@@ -215,6 +215,11 @@ void retry_init(struct worker *worker);
 bool request_take(struct exchange *x, char *data, size_t len, size_t *used, struct transfer_pieces *pieces);
 /* The same and hands them to the target, or throws them away; returns how many belong to the request. */
 size_t request_feed(struct exchange *x, char *data, size_t len);
+/* Body bytes of a stream, to be handed on at once. False: the target is not ready, they have to wait. x may
+ * have ended. */
+bool request_push(struct exchange *x, char *data, size_t len);
+/* The same of the body's end, with trailers (NULL: none). */
+bool request_push_end(struct exchange *x, const struct http_message *trailers);
 /* Reads the request's body from the client as long as the target takes it. */
 void request_pump(struct exchange *x);
 /* The client's deadline has come while its body was awaited. */

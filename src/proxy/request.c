@@ -126,6 +126,49 @@ size_t request_feed(struct exchange *x, char *data, size_t len)
     return used;
 }
 
+/* The body has ended by the means of the client's protocol. */
+static void end_body(struct exchange *x, const struct http_message *trailers)
+{
+    struct scratch scratch = {x->worker->scratch, x->worker->scratch + WORKER_SCRATCH_BYTES};
+    struct transfer_pieces pieces;
+    x->expects_continue = false;
+    if (!transfer_end(&x->request, &scratch, &pieces))
+        exchange_abort(x, END_CLIENT_ABORT_BODY);
+    else if (!x->discard && x->carrier->send(x, (struct slice){0}, trailers) == CONN_FAILED)
+        x->discard = true;
+}
+
+static void body_went_on(struct exchange *x)
+{
+    if (!x->request.is_done)
+        forward_set_deadline(x, x->group->config->timeouts.response_ms);
+    else if (x->client->conn.timer.due_ns && !x->client->is_stalled)
+        loop_timer_clear(&x->client->conn.timer);
+}
+
+bool request_push(struct exchange *x, char *data, size_t len)
+{
+    struct client *client = x->client;
+    if (target_is_busy(x))
+        return false;
+    request_feed(x, data, len);
+    if (client->exchange == x && x->carrier)
+        body_went_on(x);
+    return true;
+}
+
+bool request_push_end(struct exchange *x, const struct http_message *trailers)
+{
+    struct client *client = x->client;
+    if (!x->request.is_done && target_is_busy(x))
+        return false;
+    if (!x->request.is_done)
+        end_body(x, trailers);
+    if (client->exchange == x && x->carrier)
+        body_went_on(x);
+    return true;
+}
+
 void request_pump(struct exchange *x)
 {
     struct client *client = x->client;
@@ -143,11 +186,16 @@ void request_pump(struct exchange *x)
             await(x);
             return;
         case CONN_EOF:
+            if (client->downstream->has_frames)
+                end_body(x, client->downstream->request_trailers(client));
+            else
+                exchange_abort(x, END_CLIENT_ABORT_BODY);
+            return;
         case CONN_FAILED:
             exchange_abort(x, END_CLIENT_ABORT_BODY);
             return;
         }
-        counter_add(&client->listener->counters->received_bytes, n);
+        counter_add(client_received(client), n);
         size_t used = request_feed(x, worker->rbuf, n);
         if (client->exchange != x) {
             client_keep_rest(client, worker->rbuf + used, n - used);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static const struct slice all_alpn[] = {SLICE("http/1.1")};
+static const struct slice all_alpn[] = {SLICE("h2"), SLICE("http/1.1")};
 static const struct slice target_alpn[] = {SLICE("http/1.1")}; /* unless the configuration says more */
 
 static iso_err report(struct iso_diag *diag, const struct config_place *place, const struct tls_fault *fault)

@@ -54,7 +54,7 @@ static struct way way_to_target(struct exchange *x)
 {
     return (struct way){.lane = {.from = &x->client->conn,
                                  .to = &x->upstream->conn,
-                                 .received = &x->client->listener->counters->received_bytes,
+                                 .received = client_received(x->client),
                                  .sent = &x->upstream->backend->workers[x->worker->index].counters.sent_bytes,
                                  .bytes = &x->received_bytes,
                                  .pass = x->is_websocket ? pass_frames : NULL},
@@ -70,7 +70,7 @@ static struct way way_to_client(struct exchange *x)
         .lane = {.from = &x->upstream->conn,
                  .to = &x->client->conn,
                  .received = &x->upstream->backend->workers[x->worker->index].counters.received_bytes,
-                 .sent = &x->client->listener->counters->sent_bytes,
+                 .sent = client_sent(x->client),
                  .bytes = &x->sent_bytes,
                  .pass = x->is_websocket ? pass_frames : NULL},
         .x = x,

@@ -8,6 +8,7 @@
 #include "proxy/client.h"
 #include "proxy/exchange.h"
 #include "proxy/relay.h"
+#include "proxy/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,11 +80,7 @@ static void cut_everything(struct loop *loop, struct loop_timer *timer)
     list_for_each_safe (l, next_listener, &worker->listeners) {
         struct worker_listener *listener = container_of(l, struct worker_listener, node);
         list_for_each_safe (c, next, &listener->clients) {
-            struct client *client = container_of(c, struct client, node);
-            if (client->exchange)
-                exchange_abort(client->exchange, END_SHUTDOWN);
-            else
-                client_close(client);
+            client_cut(container_of(c, struct client, node));
         }
         relay_cut_all(listener);
         arrival_cut_all(listener);
@@ -95,6 +92,14 @@ static void on_wind_down(struct loop *loop, void *arg)
 {
     struct worker *worker = arg;
     worker->says_close = true;
+    list_for_each (l, &worker->listeners) {
+        struct worker_listener *listener = container_of(l, struct worker_listener, node);
+        list_for_each (c, &listener->clients) {
+            struct client *client = container_of(c, struct client, node);
+            if (client->h2)
+                client_wind_down(client);
+        }
+    }
     if (worker->wind_down_closes)
         accept_stop(worker);
 }
@@ -115,11 +120,7 @@ static void on_stop(struct loop *loop, void *arg)
     list_for_each_safe (l, next_listener, &worker->listeners) {
         struct worker_listener *listener = container_of(l, struct worker_listener, node);
         list_for_each_safe (c, next, &listener->clients) {
-            struct client *client = container_of(c, struct client, node);
-            if (client_is_idle(client))
-                client_close(client);
-            else
-                client->close_after = true;
+            client_wind_down(container_of(c, struct client, node));
         }
         arrival_cut_all(listener);
     }
@@ -187,6 +188,7 @@ static void wind_up(struct worker *worker)
     pool_fini(&worker->pool);
     slab_fini(&worker->clients);
     slab_fini(&worker->exchanges);
+    slab_fini(&worker->streams);
     slab_fini(&worker->relays);
     slab_fini(&worker->arrivals);
     slab_fini(&worker->names);
@@ -223,6 +225,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->bufs.denied_counter = &worker->counters.buffers_denied;
     slab_init(&worker->clients, sizeof(struct client));
     slab_init(&worker->exchanges, sizeof(struct exchange));
+    slab_init(&worker->streams, sizeof(struct stream));
     relay_init(worker);
     arrival_init(worker);
     worker->tls = tls_thread_new(&worker->loop, &worker->bufs);

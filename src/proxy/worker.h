@@ -56,7 +56,7 @@ struct worker {
     struct snapshot *snapshot; /* the one in force */
     struct list listeners;     /* of struct worker_listener */
     struct buf_pool bufs;
-    struct slab clients, exchanges, relays, arrivals;
+    struct slab clients, exchanges, relays, arrivals, streams;
     struct slab names; /* that relayed TLS clients ask for */
     struct pool pool;
     struct muxes muxes;
@@ -83,6 +83,7 @@ struct worker {
     bool is_stopping;
     struct loop_timer stop_timer;
     struct worker_counters counters;
+    counter counted_elsewhere; /* bytes of streams, see client_received() */
 
     /* any thread: atomic */
     _Atomic(struct snapshot *) incoming; /* mailbox: exchange, acq_rel */

@@ -246,8 +246,9 @@ def test_C_083_names_and_lists_of_any_shape(stand, ca):
         text = openssl("s_client", *where, "-servername", name, data=b"")
         assert "CN = t.example" in text.replace("CN=", "CN = "), name
     assert "No ALPN negotiated" in openssl("s_client", *where, data=b"")
-    assert "ALPN protocol: http/1.1" in openssl("s_client", *where, "-alpn", "h2,http/1.1", data=b"")
-    assert "no application protocol" in openssl("s_client", *where, "-alpn", "h2", data=b"", ok=False)
+    assert "ALPN protocol: h2" in openssl("s_client", *where, "-alpn", "http/1.1,h2", data=b"")
+    assert "ALPN protocol: http/1.1" in openssl("s_client", *where, "-alpn", "h3,http/1.1", data=b"")
+    assert "no application protocol" in openssl("s_client", *where, "-alpn", "h3", data=b"", ok=False)
     assert wait_until(lambda: handshakes(proxy, "failed") == 1)
 
 
