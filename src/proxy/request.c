@@ -132,9 +132,9 @@ static void end_body(struct exchange *x, const struct http_message *trailers)
     struct scratch scratch = {x->worker->scratch, x->worker->scratch + WORKER_SCRATCH_BYTES};
     struct transfer_pieces pieces;
     x->expects_continue = false;
-    if (!transfer_end(&x->request, &scratch, &pieces))
+    if (!transfer_end(&x->request, trailers, &scratch, &pieces))
         exchange_abort(x, END_CLIENT_ABORT_BODY);
-    else if (!x->discard && x->carrier->send(x, (struct slice){0}, trailers) == CONN_FAILED)
+    else if (!x->discard && x->carrier->send(x, (struct slice){0}, pieces.trailers) == CONN_FAILED)
         x->discard = true;
 }
 
