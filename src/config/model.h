@@ -216,10 +216,12 @@ struct config_health_check {
     struct slice path, host, method;    /* host: ptr NULL is the target's own "ip:port" */
     struct config_status_range *expect; /* default 200-399 */
     uint32_t n_expect;
-    struct slice expect_body;  /* substring within the first 64 KiB; ptr NULL: not looked at */
-    uint16_t port;             /* 0: the target's */
-    uint32_t interval_ms;      /* key interval_s */
-    uint32_t down_interval_ms; /* key down_interval_s; 0: as interval */
+    struct slice expect_body;       /* substring within the first 64 KiB; ptr NULL: not looked at */
+    struct slice expect_body_regex; /* key body_regex; PCRE2 over the same; ptr NULL: not looked at */
+    struct ip_addr source;          /* that checks come from; family 0: any of the machine's */
+    uint16_t port;                  /* 0: the target's */
+    uint32_t interval_ms;           /* key interval_s */
+    uint32_t down_interval_ms;      /* key down_interval_s; 0: as interval */
     uint32_t timeout_ms;
     uint32_t healthy_threshold, unhealthy_threshold;
     bool deep_ejects;

@@ -29,6 +29,9 @@ static const struct schema_key expect_keys[] = {
      .default_text = "200-399"},
     TEXT("body", expect_body, NULL, NULL, NULL,
          "a text that the first 64 KiB of the body must contain; unset: the body is not looked at"),
+    TEXT("body_regex", expect_body_regex, check_regex, EXPECT_REGEX, NULL,
+         "a regular expression (PCRE2) that must match the first 64 KiB of the body, once it is whole; "
+         "unset: none"),
     END};
 static const struct schema_section expect_section = {
     .keys = expect_keys, .item = "an expectation", .doc = "What a healthy answer looks like (type http)."};
@@ -40,6 +43,11 @@ static const struct schema_key health_check_keys[] = {
     TEXT("method", method, check_method, "a method such as GET", "GET", "of the check (http)"),
     GROUPING("expect", expect_section, "what a healthy answer looks like (http)"),
     NUMBER("port", port, 1, 65535, NULL, "port that is checked; unset: the target's own"),
+    {KEY("source", type_address,
+         "address of this machine that checks come from; targets of the other family are checked from any, "
+         "which "
+         "unset: all are"),
+     .offset = FIELD(source, struct ip_addr)},
     SECONDS("interval_s", interval_ms, 10, DAY_MS, "5", "from one check to the next"),
     SECONDS("down_interval_s", down_interval_ms, 0, DAY_MS, "0",
             "the same for a target that is down; 0: as interval_s"),

@@ -125,6 +125,12 @@ static void check_health(struct validator *v, const struct config_health_check *
     if (check->expect_body.ptr && slice_eq(check->method, SLICE("HEAD")))
         validate_fault(v, doc_get(doc_get(node, "expect"), "body"),
                        "is expected of HEAD, whose answer has no body");
+    if (check->expect_body_regex.ptr && slice_eq(check->method, SLICE("HEAD")))
+        validate_fault(v, doc_get(doc_get(node, "expect"), "body_regex"),
+                       "is expected of HEAD, whose answer has no body");
+    if (check->source.family && endpoint_is_any(&(struct config_endpoint){.ip = check->source}))
+        validate_fault(v, doc_get(node, "source"),
+                       "is no address of a machine, expected one of this machine");
     if (check->type != CONFIG_HEALTH_NONE && check->timeout_ms > check->interval_ms)
         validate_warning(v, validate_at(node, validate_has(node, "timeout_ms") ? "timeout_ms" : "interval_s"),
                          "a check may take %u ms and the next is due after %u ms", check->timeout_ms,

@@ -6,9 +6,13 @@
 static const struct h1_limits limits = {
     .head_bytes = ANSWER_HEAD_MAX, .uri_bytes = ANSWER_HEAD_MAX, .fields = 256};
 
-void answer_init(struct answer *answer, const struct config_health_check *check, bool is_head_request)
+void answer_init(struct answer *answer, const struct config_health_check *check,
+                 const struct body_pattern *pattern, bool is_head_request)
 {
-    *answer = (struct answer){.check = check, .is_head_request = is_head_request};
+    *answer = (struct answer){.check = check,
+                              .pattern = pattern,
+                              .is_head_request = is_head_request,
+                              .has_text = check->expect_body.len == 0};
 }
 
 void answer_fini(struct answer *answer)
@@ -80,6 +84,14 @@ static bool take_body(struct answer *answer, size_t len, bool *is_over)
     return true;
 }
 
+/* A pattern may ask where the body ends, so it waits until it has. */
+static enum health_reason judge_body(const struct answer *answer)
+{
+    struct slice body = slice_of(answer->bytes, answer->len);
+    bool is_good = answer->has_text && (!answer->pattern || body_pattern_matches(answer->pattern, body));
+    return is_good ? HEALTH_REASON_OK : HEALTH_REASON_BODY;
+}
+
 static bool feed_body(struct answer *answer, const char *data, size_t len, enum health_reason *reason)
 {
     bool is_over = false;
@@ -91,9 +103,10 @@ static bool feed_body(struct answer *answer, const char *data, size_t len, enum 
     bool is_full = answer->len >= ANSWER_BODY_MAX;
     if (is_full)
         answer->len = ANSWER_BODY_MAX;
-    if (search(answer, before))
-        return decide(reason, HEALTH_REASON_OK);
-    return is_over || is_full ? decide(reason, HEALTH_REASON_BODY) : false;
+    answer->has_text = answer->has_text || search(answer, before);
+    if (is_over || is_full || (answer->has_text && !answer->pattern))
+        return decide(reason, judge_body(answer));
+    return false;
 }
 
 static bool judge_head(struct answer *answer, const struct http_message *msg, size_t used,
@@ -102,7 +115,7 @@ static bool judge_head(struct answer *answer, const struct http_message *msg, si
     answer->http_status = msg->status;
     if (!is_expected(answer->check, msg->status))
         return decide(reason, HEALTH_REASON_STATUS);
-    if (answer->check->expect_body.len == 0)
+    if (answer->has_text && !answer->pattern)
         return decide(reason, HEALTH_REASON_OK);
     answer->in_body = true;
     answer->framing = msg->framing;
@@ -161,7 +174,7 @@ enum health_reason answer_end(struct answer *answer)
 {
     enum health_reason reason = HEALTH_REASON_CLOSED;
     if (answer->in_body)
-        return answer->framing == HTTP_BODY_UNTIL_CLOSE ? HEALTH_REASON_BODY : HEALTH_REASON_CLOSED;
+        return answer->framing == HTTP_BODY_UNTIL_CLOSE ? judge_body(answer) : HEALTH_REASON_CLOSED;
     if (answer->len)
         feed_head(answer, &reason);
     return reason;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Judges the answer to an HTTP check as its bytes arrive: the head by our own parser, the status by the
- * expected ranges, the body (64 KiB of it at most) by a text it must contain. Bounded memory; no socket, no
- * clock. Source: D1; cases C-091 C-098. */
+ * expected ranges, the body (64 KiB of it at most) by a text it must contain and a pattern it must match.
+ * Bounded memory; no socket, no clock. Source: D1; cases C-091 C-098. */
 #ifndef ISOBAR_HEALTH_ANSWER_H
 #define ISOBAR_HEALTH_ANSWER_H
 
 #include "config/model.h"
+#include "health/body_pattern.h"
 #include "health/status.h"
 #include "http1/parse.h"
 
@@ -13,8 +14,10 @@ enum { ANSWER_HEAD_MAX = 32 << 10, ANSWER_BODY_MAX = 64 << 10 };
 
 struct answer {
     const struct config_health_check *check; /* borrows until answer_fini() */
+    const struct body_pattern *pattern;      /* the same; NULL: none */
     bool is_head_request;
     bool in_body;
+    bool has_text;        /* expect_body was found, or there is none */
     uint8_t framing;      /* enum http_framing, of a body that is looked at */
     uint16_t http_status; /* 0: no head yet */
     uint32_t head_bytes;  /* of interim answers that were skipped */
@@ -24,7 +27,8 @@ struct answer {
     size_t len, cap;
 };
 
-void answer_init(struct answer *answer, const struct config_health_check *check, bool is_head_request);
+void answer_init(struct answer *answer, const struct config_health_check *check,
+                 const struct body_pattern *pattern, bool is_head_request);
 void answer_fini(struct answer *answer);
 /* True when the answer is decided: OK or the reason against it. More bytes must not follow then. */
 bool answer_feed(struct answer *answer, const char *data, size_t len, enum health_reason *reason);

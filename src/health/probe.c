@@ -75,6 +75,9 @@ struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct conf
     plan->check.host = copy(check->host);
     plan->check.method = copy(check->method);
     plan->check.expect_body = copy(check->expect_body);
+    plan->check.expect_body_regex = copy(check->expect_body_regex);
+    if (check->expect_body_regex.ptr)
+        plan->pattern = body_pattern_new(check->expect_body_regex);
     plan->check.expect = calloc(check->n_expect + 1, sizeof(*check->expect));
     iso_assert(plan->check.expect != NULL);
     if (check->n_expect)
@@ -97,6 +100,8 @@ void probe_plan_free(struct probe_plan *plan)
     free((char *)plan->check.host.ptr);
     free((char *)plan->check.method.ptr);
     free((char *)plan->check.expect_body.ptr);
+    free((char *)plan->check.expect_body_regex.ptr);
+    body_pattern_free(plan->pattern);
     free(plan->check.expect);
     free((char *)plan->request.ptr);
     if (plan->tls)
@@ -109,6 +114,7 @@ bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b)
     const struct config_health_check *x = &a->check, *y = &b->check;
     return a->addr.len == b->addr.len && memcmp(&a->addr.sa, &b->addr.sa, a->addr.len) == 0 &&
            slice_eq(a->request, b->request) && slice_eq(x->expect_body, y->expect_body) &&
+           slice_eq(x->expect_body_regex, y->expect_body_regex) && ip_eq(&x->source, &y->source) &&
            x->n_expect == y->n_expect &&
            memcmp(x->expect, y->expect, x->n_expect * sizeof(*x->expect)) == 0 && x->type == y->type &&
            x->deep_ejects == y->deep_ejects && x->interval_ms == y->interval_ms &&
@@ -259,18 +265,31 @@ bool probe_is_running(const struct probe *probe)
     return probe->phase != PROBE_IDLE;
 }
 
+/* From the address that the operator named, where the target's family allows it. False: errno says why. */
+static bool bind_source(int fd, const struct probe_plan *plan)
+{
+    struct net_addr source;
+    int yes = 1;
+    net_addr_ip(&source, &plan->check.source, 0);
+    if (!plan->check.source.family || source.sa.sa_family != plan->addr.sa.sa_family)
+        return true;
+    /* The port is chosen at connect, so that ports last for as many targets as there are. */
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
+    return bind(fd, &source.sa, source.len) == 0;
+}
+
 void probe_start(struct loop *loop, struct probe *probe, const struct probe_plan *plan)
 {
     iso_assert(!probe_is_running(probe));
     probe->plan = plan;
     probe->phase = PROBE_CONNECTING;
     probe->started_ns = clock_mono_ns();
-    answer_init(&probe->answer, &plan->check, plan->is_head);
+    answer_init(&probe->answer, &plan->check, plan->pattern, plan->is_head);
     int fd = socket(plan->addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     conn_init(&probe->conn, fd, on_ready, on_deadline);
     probe->conn.is_connecting = true;
     probe->conn.can_read = false;
-    if (fd < 0)
+    if (fd < 0 || !bind_source(fd, plan))
         return finish(loop, probe, HEALTH_REASON_LOCAL);
     struct ip_addr ip = net_addr_to_ip(&plan->addr);
     if (plan->tls && !tls_connect(probe->tls, &probe->conn, plan->tls, &ip, NULL))

@@ -18,6 +18,7 @@
 struct probe_plan {
     struct net_addr addr;
     struct config_health_check check; /* slices and ranges owned by the plan */
+    struct body_pattern *pattern;     /* owns; NULL: none */
     struct slice request;             /* the whole HTTP request; empty: TCP only */
     bool is_head;
     struct tls_client *tls;                   /* shared (counted); NULL: plain */

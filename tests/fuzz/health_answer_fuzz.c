@@ -21,7 +21,7 @@ static struct verdict judge(const struct config_health_check *check, const char 
     struct answer answer;
     struct verdict verdict = {HEALTH_REASON_NONE, 0, false};
     bool is_decided = false;
-    answer_init(&answer, check, false);
+    answer_init(&answer, check, NULL, false);
     for (size_t at = 0; at < len && !is_decided; at += step) {
         size_t n = len - at < step ? len - at : step;
         char *piece = malloc(n);

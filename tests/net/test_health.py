@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness.backend import text_response
+from harness.backend import Backend, text_response
 from harness.ports import free_port
 from harness.process import wait_until
 
@@ -259,3 +259,34 @@ def test_D1_deep_checks_take_targets_out_when_told_to(stand):
     state["status"] = "500 Database is down"
     assert becomes(stand, {"B"})
     assert proxy.metrics().total("target_deep_check_failing") == 0
+
+
+def test_D1_a_pattern_over_the_body_decides(stand):
+    good, bad = stand.backends_named("good", "bad")
+    good.answer = lambda request: text_response(b'{"status": "up", "version": "1.27"}')
+    bad.answer = lambda request: text_response(b'{"status": "up", "version": "none"}')
+    proxy = stand.proxy([good, bad], group={"health_check": {
+        "type": "http", "path": "/", "interval_s": 0.1, "expect": {"body": "up", "body_regex": '"version": "[0-9.]+"'}}})
+    assert wait_until(lambda: proxy.metrics().total("target_health_last_check", target=bad.label, reason="body-mismatch"))
+    assert proxy.metrics().total("target_up", target=good.label) == 1
+    assert proxy.metrics().total("target_up", target=bad.label) == 0
+
+
+def test_D1_checks_come_from_the_address_that_was_named(stand):
+    peers = []
+
+    def script(wire):
+        peers.append(wire.sock.getpeername()[0])
+        Backend.answer_all(backend, wire)
+
+    backend = stand.backend(script)
+    proxy = stand.proxy([backend], group={"health_check": {"type": "http", "source": "127.0.0.77", "interval_s": 0.1}})
+    assert wait_until(lambda: len(peers) > 2)
+    assert set(peers) == {"127.0.0.77"}
+    assert stand.ask().status == 200
+    # An address of another machine: the target is not to blame, and keeps its state.
+    config = copy.deepcopy(proxy.config)
+    config["target_groups"][0]["health_check"]["source"] = "192.0.2.1"
+    proxy.reload(config)
+    assert wait_until(lambda: "health checks cannot be made" in proxy.stderr)
+    assert stand.ask().status == 200

@@ -20,7 +20,9 @@ static unsigned judge(const struct config_health_check *check, const char *data,
     struct answer answer;
     enum health_reason reason = HEALTH_REASON_NONE;
     bool is_decided = false;
-    answer_init(&answer, check, false);
+    struct body_pattern *pattern =
+        check->expect_body_regex.ptr ? body_pattern_new(check->expect_body_regex) : NULL;
+    answer_init(&answer, check, pattern, false);
     for (size_t at = 0; at < len && !is_decided; at += step) {
         size_t n = len - at < step ? len - at : step;
         char *piece = malloc(n); /* of its own size, so that a sanitizer sees a read behind it */
@@ -34,6 +36,7 @@ static unsigned judge(const struct config_health_check *check, const char *data,
     }
     *status = answer.http_status;
     answer_fini(&answer);
+    body_pattern_free(pattern);
     return is_decided ? reason : UNDECIDED;
 }
 
@@ -124,6 +127,43 @@ static void a_body_is_read_to_64_KiB_only_C_098(void **state)
     free(text);
 }
 
+#define WANTS(regex)                                                                                         \
+    {                                                                                                        \
+        .type = CONFIG_HEALTH_HTTP, .expect = good, .n_expect = 1, .expect_body_regex = SLICE(regex)         \
+    }
+
+static void a_body_can_be_matched_by_a_pattern_D1(void **state)
+{
+    static const struct config_health_check version = WANTS("^v[0-9]+\\.[0-9]+$");
+    expect(&version, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nv1.27", false, HEALTH_REASON_OK, 200);
+    expect(&version, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nv1.27x", false, HEALTH_REASON_BODY, 200);
+    expect(&version, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nv1\r\n3\r\n.27\r\n0\r\n\r\n",
+           false, HEALTH_REASON_OK, 200);
+    expect(&version, "HTTP/1.1 200 OK\r\n\r\nv1.27", true, HEALTH_REASON_OK, 200);
+    expect(&version, "HTTP/1.1 200 OK\r\n\r\nv1.27", false, UNDECIDED, 200);
+    expect(&version, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nv1.27", true, HEALTH_REASON_CLOSED, 200);
+    expect(&version, "HTTP/1.1 204 No Content\r\n\r\n", false, HEALTH_REASON_BODY, 204);
+    struct config_health_check both = version;
+    both.expect_body = SLICE("v2");
+    expect(&both, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nv1.27", false, HEALTH_REASON_BODY, 200);
+    expect(&both, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nv2.27", false, HEALTH_REASON_OK, 200);
+}
+
+static void a_pattern_sees_64_KiB_and_works_within_a_limit(void **state)
+{
+    static const struct config_health_check hard = WANTS("(x+x+)+y"), plain_x = WANTS("^x+$");
+    size_t len = 200 << 10;
+    char *text = malloc(len);
+    uint16_t status;
+    memset(text, 'x', len);
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n";
+    memcpy(text, head, sizeof(head) - 1);
+    assert_int_equal(judge(&hard, text, len, 4096, false, &status), HEALTH_REASON_BODY);
+    text[100 << 10] = 'z';
+    assert_int_equal(judge(&plain_x, text, len, 4096, false, &status), HEALTH_REASON_OK);
+    free(text);
+}
+
 static void a_close_before_the_answer_is_whole_is_told_apart_C_098(void **state)
 {
     expect(&plain, "", true, HEALTH_REASON_CLOSED, 0);
@@ -162,6 +202,8 @@ int main(void)
         cmocka_unit_test(the_expected_body_is_found_wherever_it_is_cut),
         cmocka_unit_test(a_body_without_the_text_is_a_mismatch),
         cmocka_unit_test(a_body_is_read_to_64_KiB_only_C_098),
+        cmocka_unit_test(a_body_can_be_matched_by_a_pattern_D1),
+        cmocka_unit_test(a_pattern_sees_64_KiB_and_works_within_a_limit),
         cmocka_unit_test(a_close_before_the_answer_is_whole_is_told_apart_C_098),
         cmocka_unit_test(rejects_what_is_not_http),
         cmocka_unit_test(rejects_a_head_without_end),
