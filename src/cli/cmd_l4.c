@@ -12,6 +12,7 @@
 
 #include "config/load.h"
 
+#include "l4/kernel_routes.h"
 #include "l4/loader.h"
 #include "l4/routes.h"
 #include "l4/vips.h"
@@ -208,6 +209,16 @@ static void restore(struct node *node)
     diag_fini(&diag);
 }
 
+/* Routes in a table that the configuration names no more. */
+static void leave_table(uint32_t was, uint32_t now)
+{
+    struct iso_diag diag;
+    diag_init(&diag);
+    if (was && was != now && l4_kernel_routes_set(was, NULL, 0, &diag))
+        cmd_l4_print_faults(&diag);
+    diag_fini(&diag);
+}
+
 /* On a fault everything stays as it was. */
 static void reload(struct node *node)
 {
@@ -242,6 +253,7 @@ static void reload(struct node *node)
             restore(node);
     } else {
         l4_watch_set(&node->watch, &node->spec, &node->config->l4.check);
+        leave_table(old.config->l4.announce.kernel_table, node->config->l4.announce.kernel_table);
         config_free(old.config);
         arena_fini(&old.arena);
         announce(node, false);
@@ -282,7 +294,8 @@ static void leave(struct node *node)
     diag_init(&diag);
     uint32_t linger_s = node->config->l4.linger_s;
     announce(node, true);
-    if (node->config->l4.announce.bird.ptr && linger_s) {
+    bool was_announced = node->config->l4.announce.bird.ptr || node->config->l4.announce.kernel_table;
+    if (was_announced && linger_s) {
         log_notice("l4: withdrawn; forwarding for another %u s", linger_s);
         sleep(linger_s);
     }

@@ -39,8 +39,9 @@ struct config_l4_vip {
 };
 
 struct config_l4_announce {
-    struct slice bird; /* control socket; ptr NULL: nothing is announced */
-    struct slice file; /* what BIRD includes */
+    struct slice bird;     /* control socket; ptr NULL: nothing is announced */
+    struct slice file;     /* what BIRD includes */
+    uint32_t kernel_table; /* routing table of the kernel that has the VIPs as well; 0: none */
     bool without_reals;
 };
 

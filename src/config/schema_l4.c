@@ -85,9 +85,13 @@ static const struct schema_choice l4_scopes[] = {{"node", CONFIG_L4_SHARED, "one
                                                  {"cpu", CONFIG_L4_PER_CPU, "a table for each CPU"},
                                                  {NULL}};
 static const struct schema_key announce_keys[] = {
-    TEXT("bird", announce.bird, NULL, NULL, NULL, "control socket of BIRD 2; unset: nothing is announced"),
+    TEXT("bird", announce.bird, NULL, NULL, NULL, "control socket of BIRD 2; unset: BIRD is not told"),
     TEXT("file", announce.file, NULL, NULL, "/run/isobar-l4/bird.conf",
          "written by isobar and included by bird.conf: static protocols isobar4 and isobar6 with the VIPs"),
+    NUMBER("kernel_table", announce.kernel_table, 0, 0xffffffff, "0",
+           "routing table (254: main) where the VIPs become blackhole routes of protocol 73, for a routing "
+           "daemon to "
+           "redistribute; 0: none"),
     FLAG("without_reals", announce.without_reals, "false", "false: VIPs without a usable node are withdrawn"),
     END};
 static const struct schema_section announce_section = {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands for loader.c, attach.c and decap.c in a build without libbpf, clang or bpftool: everything says so.
- */
+/* Stands for loader.c, attach.c, decap.c and kernel_routes.c in a build without libbpf, libmnl, clang or
+ * bpftool: everything says so. */
 #include "l4/decap.h"
+#include "l4/kernel_routes.h"
 #include "l4/loader.h"
 
 static iso_err absent(struct iso_diag *diag)
 {
-    diag_add(
-        diag, DIAG_ERROR, "", 0, 0, "/l4",
-        "this isobar was built without the packet tier: libbpf, clang and bpftool are needed (-Dl4=enabled "
-        "says which is missing)");
+    diag_add(diag, DIAG_ERROR, "", 0, 0, "/l4",
+             "this isobar was built without the packet tier: libbpf, libmnl, clang and bpftool are needed "
+             "(-Dl4=enabled "
+             "says which is missing)");
     return ISO_ERR_UNSUPPORTED;
 }
 
@@ -19,6 +20,12 @@ iso_err l4_loader_open(const struct l4_spec *spec, struct l4_loader **loader, st
 }
 
 iso_err l4_loader_peek(const char *pin, struct l4_loader **loader, struct iso_diag *diag)
+{
+    return absent(diag);
+}
+
+iso_err l4_kernel_routes_set(uint32_t table, const struct ip_prefix *wanted, uint32_t n,
+                             struct iso_diag *diag)
 {
     return absent(diag);
 }

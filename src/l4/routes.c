@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "l4/routes.h"
 
+#include "l4/kernel_routes.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,11 +129,25 @@ static iso_err command_bird(const char *path, const char *command, struct iso_di
     return ISO_OK;
 }
 
-iso_err l4_routes_announce(const struct config_l4_announce *announce, const struct l4_spec *spec,
-                           bool leaving, struct text *last, struct iso_diag *diag)
+/* Exactly the VIPs that have to be announced are routes of the kernel. */
+static iso_err announce_to_kernel(const struct config_l4_announce *announce, const struct l4_spec *spec,
+                                  bool leaving, struct iso_diag *diag)
 {
-    if (!announce->bird.ptr)
-        return ISO_OK;
+    struct arena arena;
+    arena_init(&arena);
+    struct ip_prefix *wanted = arena_array(&arena, struct ip_prefix, spec->n_vips + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < spec->n_vips && !leaving; i++)
+        if (is_wanted(spec, i, announce->without_reals))
+            wanted[n++] = spec->vips[i].prefix;
+    iso_err err = l4_kernel_routes_set(announce->kernel_table, wanted, n, diag);
+    arena_fini(&arena);
+    return err;
+}
+
+static iso_err announce_to_bird(const struct config_l4_announce *announce, const struct l4_spec *spec,
+                                bool leaving, struct text *last, struct iso_diag *diag)
+{
     struct text fresh;
     text_init(&fresh);
     l4_routes_write(spec, announce->without_reals, leaving, &fresh);
@@ -148,4 +164,15 @@ iso_err l4_routes_announce(const struct config_l4_announce *announce, const stru
     text_fini(last);
     *last = fresh;
     return ISO_OK;
+}
+
+iso_err l4_routes_announce(const struct config_l4_announce *announce, const struct l4_spec *spec,
+                           bool leaving, struct text *last, struct iso_diag *diag)
+{
+    iso_err err = ISO_OK, kernel_err = ISO_OK;
+    if (announce->bird.ptr)
+        err = announce_to_bird(announce, spec, leaving, last, diag);
+    if (announce->kernel_table)
+        kernel_err = announce_to_kernel(announce, spec, leaving, diag);
+    return err ? err : kernel_err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Announcing VIPs: a file of static routes that BIRD includes, and its control socket to read it anew. BIRD
- * keeps the sessions; when this process dies its routes stay, as does the pinned program that serves them
- * (I6, E4). */
+/* Announcing VIPs: a file of static routes that BIRD includes, and its control socket to read it anew; or
+ * routes of the kernel, which other routing daemons redistribute (kernel_routes.h). The daemon keeps the
+ * sessions; when this process dies its routes stay, as does the pinned program that serves them (I6, E4). */
 #ifndef ISOBAR_L4_ROUTES_H
 #define ISOBAR_L4_ROUTES_H
 
@@ -17,9 +17,9 @@
  * or for none when `leaving`. */
 void l4_routes_write(const struct l4_spec *spec, bool without_reals, bool leaving, struct text *out);
 
-/* Writes the file and has BIRD read it, if something is to be announced at all and the text changed since
- * `*last` (owned by the caller, empty at first). Errors: ISO_ERR_SYSTEM, ISO_ERR_PROTOCOL (BIRD refused; why
- * in `diag`). */
+/* What is configured: brings the kernel's routes in line; writes the file and has BIRD read it, if the text
+ * changed since `*last` (owned by the caller, empty at first). Errors: ISO_ERR_SYSTEM, ISO_ERR_PROTOCOL (BIRD
+ * refused; why in `diag`). */
 iso_err l4_routes_announce(const struct config_l4_announce *announce, const struct l4_spec *spec,
                            bool leaving, struct text *last, struct iso_diag *diag) ISO_MUST_USE;
 

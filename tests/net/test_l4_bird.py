@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from harness.l4net import LBS, VIP4, Flow, Net
+from harness.l4net import LBS, VIP4, VIP6, Flow, Net
 
 BIRD = shutil.which("bird") or "/usr/sbin/bird"
 BFD = 'protocol bfd { interface "*" { interval 50 ms; multiplier 3; }; }\n'
@@ -16,18 +16,22 @@ SESSION = "bfd on; connect delay time 1; connect retry time 1; error wait time 1
 class Birds:
     """A BIRD on each lb, which includes what isobar writes, and one on the router, which has the kernel's ECMP route."""
 
-    def __init__(self, net):
+    def __init__(self, net, from_kernel=False):
         self.net = net
+        self.from_kernel = from_kernel
         self.processes = {}
         neighbours = ""
         for i, lb in enumerate(LBS):
             with open(self.include(lb), "w"):
                 pass
+            learnt = "protocol kernel { learn; ipv4 { import where krt_source = 73; export none; }; }"
+            vips = learnt if from_kernel else f'include "{self.include(lb)}";'
+            which = "source = RTS_INHERIT" if from_kernel else 'proto = "isobar4"'
             self.start(lb, f"""router id 10.{21 + i}.0.2;
 protocol device {{}}
-{BFD}include "{self.include(lb)}";
+{BFD}{vips}
 protocol bgp uplink {{ local 10.{21 + i}.0.2 as {65001 + i}; neighbor 10.{21 + i}.0.1 as 65000; {SESSION}
-    ipv4 {{ import none; export where proto = "isobar4"; next hop self; }}; }}
+    ipv4 {{ import none; export where {which}; next hop self; }}; }}
 """)
             neighbours += f"""protocol bgp {lb} {{ local 10.{21 + i}.0.1 as 65000; neighbor 10.{21 + i}.0.2 as {65001 + i}; {SESSION}
     ipv4 {{ import all; export none; }}; }}
@@ -52,6 +56,8 @@ protocol kernel {{ merge paths on; ipv4 {{ import none; export where source = RT
                 host, [BIRD, "-f", "-c", path, "-s", self.socket(host), "-P", path + ".pid"], stdout=log, stderr=log)
 
     def extra(self, lb):
+        if self.from_kernel:
+            return "  announce: { kernel_table: 254 }\n"
         return f"  announce: {{ bird: {self.socket(lb)}, file: {self.include(lb)} }}\n"
 
     def hops(self):
@@ -74,14 +80,14 @@ protocol kernel {{ merge paths on; ipv4 {{ import none; export where source = RT
 
 
 @pytest.fixture
-def announced(tmp_path):
+def announced(tmp_path, request):
     if not os.access(BIRD, os.X_OK):
         pytest.skip("skipped, because bird is not installed")
     net = Net(str(tmp_path))
     birds = None
     try:
         net.route([])
-        birds = Birds(net)
+        birds = Birds(net, getattr(request, "param", False))
         time.sleep(0.2)
         for lb in LBS:
             net.start_lb(lb, birds.extra(lb))
@@ -136,3 +142,36 @@ def test_vips_are_announced_withdrawn_and_kept_as_documented_I6_E4(announced):
     assert all(flow.still() for flow in flows)
     for flow in flows:
         flow.close()
+
+
+@pytest.mark.parametrize("announced", [True], indirect=True)
+def test_vips_are_routes_of_the_kernel_for_other_routing_daemons_I6_E4(announced):
+    net, birds = announced
+    ours = lambda lb: net.run(lb, "ip route show proto 73").split("\n")[0].split()
+    assert ours("lb1")[:2] == ["blackhole", VIP4]
+    assert VIP6 in net.run("lb1", "ip -6 route show proto 73")
+
+    # A process that dies leaves its routes; the next one goes on with them.
+    net.processes["lb1"].kill()
+    net.processes.pop("lb1").wait()
+    assert birds.hops() == set(LBS)
+    net.start_lb("lb1", birds.extra("lb1"))
+    assert birds.hops() == set(LBS)
+
+    # Withdrawn without a node that takes flows, and from a table that is named no more.
+    net.down = {"p1", "p2"}
+    net.reload_lb("lb2", birds.extra("lb2"))
+    birds.wait(["lb1"])
+    net.down = set()
+    net.reload_lb("lb2", "  announce: { kernel_table: 999 }\n")
+    assert VIP4 in net.run("lb2", "ip route show table 999 proto 73")
+    assert ours("lb2") == []
+    net.reload_lb("lb2", birds.extra("lb2"))
+    birds.wait(LBS)
+    assert net.run("lb2", "ip route show table 999 proto 73", check=False).strip() == ""
+
+    # And by a node that leaves, before it stops to forward.
+    leaving = net.processes.pop("lb1")
+    leaving.send_signal(signal.SIGTERM)
+    birds.wait(["lb2"])
+    assert leaving.wait(10) == 0 and ours("lb1") == []
