@@ -80,6 +80,25 @@ static void weights_are_kept_to_a_slot_I2(void **state)
     built_close(&b);
 }
 
+static void shares_are_within_a_slot_B5(void **state)
+{
+    static const struct {
+        uint32_t n, first_weight, other_weights;
+    } sets[] = {{2, 1, 3}, {2, 1, 10}, {16, 1, 10}, {1000, 1, 1}, {3, 100, 300}};
+    for (size_t i = 0; i < iso_countof(sets); i++) {
+        struct built b;
+        built_init(&b, sets[i].n, M, sets[i].other_weights);
+        b.weights[0] = sets[i].first_weight;
+        built_fill(&b);
+        double sum = sets[i].first_weight + (double)(sets[i].n - 1) * sets[i].other_weights;
+        for (uint32_t t = 0; t < b.n; t++) {
+            double share = b.weights[t] * (double)M / sum;
+            assert_true(b.counts[t] > share - 1 && b.counts[t] < share + 1);
+        }
+        built_close(&b);
+    }
+}
+
 static void everybody_with_weight_owns_a_slot_I2(void **state)
 {
     struct built b;
@@ -248,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_owns_floor_or_ceil_of_its_share_I2),
         cmocka_unit_test(weights_are_kept_to_a_slot_I2),
+        cmocka_unit_test(shares_are_within_a_slot_B5),
         cmocka_unit_test(everybody_with_weight_owns_a_slot_I2),
         cmocka_unit_test(as_many_targets_as_slots_own_one_each),
         cmocka_unit_test(rejects_more_targets_than_slots_C_112),
