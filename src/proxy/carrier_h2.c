@@ -132,11 +132,17 @@ static void on_http1(struct http2_stream *stream, struct upstream *upstream)
     }
 }
 
+static void on_gone(struct muxes *muxes, void *keeper)
+{
+    worker_unpin(container_of(muxes, struct worker, muxes), keeper);
+}
+
 const struct mux_events carrier_h2_mux_events = {
     .on_open = on_open,
     .on_connect_failed = on_connect_failed,
     .on_tls_failed = on_tls_failed,
     .on_http1 = on_http1,
+    .on_gone = on_gone,
 };
 
 static enum pool_open_result h2_open(struct exchange *x, struct backend *backend, bool must_be_fresh)
@@ -210,10 +216,18 @@ static void h2_read(struct exchange *x)
 
 static void h2_end(struct exchange *x, bool reuse)
 {
+    struct worker *worker = x->worker;
     struct mux *mux = mux_of(x->stream);
-    loop_timer_remove(&x->worker->loop, &x->stream_timer);
+    loop_timer_remove(&worker->loop, &x->stream_timer);
     http2_stream_release(&x->stream);
     mux_touch(mux);
+    if (x->snapshot != worker->snapshot && !snapshot_serves_backend(worker->snapshot, mux->backend))
+        mux->is_retired = true;
+    /* With this exchange its snapshot may go, and the backend with that. */
+    if (mux->is_retired && mux->client.n_streams == 0 && !mux->keeper) {
+        mux->keeper = x->snapshot;
+        worker_pin(worker, x->snapshot);
+    }
 }
 
 static struct loop_timer *h2_timer(struct exchange *x)

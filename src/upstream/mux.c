@@ -102,8 +102,13 @@ static void look_after(struct mux *mux)
 
 static void give_back(struct mux *mux)
 {
-    if (mux->is_gone && !mux->is_due)
-        slab_give(&mux->muxes->slab, mux);
+    struct muxes *muxes = mux->muxes;
+    void *keeper = mux->keeper;
+    if (!mux->is_gone || mux->is_due)
+        return;
+    slab_give(&muxes->slab, mux);
+    if (keeper)
+        muxes->events->on_gone(muxes, keeper);
 }
 
 static void tend(struct loop *loop, struct loop_deferred *deferred)

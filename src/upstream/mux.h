@@ -11,6 +11,8 @@
 #include "http2/client.h"
 #include "upstream/pool.h"
 
+struct muxes;
+
 /* What becomes of the streams that wait for a mux to open: each is told once, and may be released then. */
 struct mux_events {
     void (*on_open)(struct http2_stream *stream);
@@ -19,6 +21,8 @@ struct mux_events {
     /* The peer chose HTTP/1.1. One of the streams is given the connection, open, for itself; the others get
      * NULL and go elsewhere. */
     void (*on_http1)(struct http2_stream *stream, struct upstream *upstream);
+    /* The mux has ended; `keeper` is its own. */
+    void (*on_gone)(struct muxes *muxes, void *keeper);
 };
 
 /* One worker's. */
@@ -47,6 +51,7 @@ struct mux {
     bool has_ended;   /* the peer has closed it, or it broke */
     bool is_due;      /* tend is */
     bool is_gone;     /* its memory goes when tend is through */
+    void *keeper;     /* NULL, or what keeps the backend until on_gone() */
     struct list node; /* in backend->workers[worker].muxes */
     struct loop_later resume;
     struct loop_deferred tend;

@@ -166,7 +166,7 @@ def test_a_target_that_gives_no_credit_stops_the_client_and_nothing_grows(stand,
 
     target = origin(answer)
     front(stand, target)
-    client, size = stand.client(), 30_000_000
+    client, size = stand.client(), 12_000_000
     client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % size)
     sent = 0
     client.sock.settimeout(1)

@@ -24,7 +24,7 @@ class Stream:
     def __init__(self, connection, number, fields):
         self.connection, self.number = connection, number
         self.fields = [(name.decode(), value.decode("latin-1")) for name, value in fields]
-        self.body, self.trailers = b"", None
+        self.body, self.trailers = bytearray(), None
         self.changed = threading.Condition(connection.lock)
         self.ended = False
         self.reset_code = None
