@@ -301,10 +301,13 @@ def test_the_api_shows_resolved_targets_as_servers(stand, dns):
 
 def test_the_pool_api_changes_a_name_for_all_its_addresses(stand, dns):
     port, _ = backends_at(stand, ["127.0.0.11", "127.0.0.12"])
-    dns.set("app.test", a("127.0.0.11", "127.0.0.12"))
+    dns.set("app.test", a("127.0.0.11"), a("127.0.0.12"))
     proxy = stand.proxy({"host": "app.test", "port": port}, resolver=dns.resolver)
-    ids = [server["server_id"] for server in json.loads(proxy.get("/api/servers")[1])["servers"]]
-    assert ids == [f"app.test/127.0.0.{i}:{port}" for i in (11, 12)]
+
+    def ids():
+        return [server["server_id"] for server in json.loads(proxy.get("/api/servers")[1])["servers"]]
+
+    assert wait_until(lambda: ids() == [f"app.test/127.0.0.{i}:{port}" for i in (11, 12)]), ids()
     connection = http.client.HTTPConnection(*proxy.admin, timeout=20)
     connection.request("PUT", f"/api/servers/app.test:{port}", json.dumps({"weight": 7}), {"Content-Type": "application/json"})
     answer = connection.getresponse()
