@@ -3,6 +3,7 @@
 
 #include "http1/parse.h"
 #include "proxy/explain_internal.h"
+#include "proxy/ratelimit.h"
 #include "proxy/rewrite.h"
 
 #include <stdarg.h>
@@ -237,6 +238,21 @@ static void answer(struct explain *out, enum exchange_end end, unsigned status)
     out->status = status ? status : exchange_end_status(end);
 }
 
+/* False: the rule's limit has no room for the request. */
+static bool fits_limit(struct explain *out, uint64_t now_ns)
+{
+    const struct config_listener *config = out->listener->config;
+    if (!out->rule || !out->rule->rate_limit.set)
+        return true;
+    out->limit = out->listener->rule_limits[out->rule - config->rules];
+    char *scratch = arena_alloc(&out->arena, out->msg.query.len + 1);
+    ratelimit_peek(out->limit, &out->msg, &out->client, scratch, now_ns, &out->limited);
+    if (out->limited.passes || out->limit->config->dry_run)
+        return true;
+    answer(out, END_RATE_LIMITED, 0);
+    return false;
+}
+
 static void redirect(struct explain *out, const struct config_redirect *to)
 {
     char *room = arena_alloc(&out->arena, LOCATION_BYTES);
@@ -328,7 +344,8 @@ iso_err explain_request(const struct snapshot *snapshot, const struct explain_qu
             answer(out, END_REJECTED, http_reject_status(out->reject));
         } else {
             find_rule(out);
-            follow_rule(out, snapshot);
+            if (fits_limit(out, now_ns))
+                follow_rule(out, snapshot);
         }
     }
     for (uint32_t i = 0; i < out->n_groups; i++)

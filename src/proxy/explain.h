@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "proxy/affinity.h"
 #include "proxy/exchange.h"
+#include "shared/limiter.h"
 
 struct explain_query {
     struct slice method;   /* ptr NULL: GET */
@@ -69,6 +70,8 @@ struct explain {
     struct explain_rule *rules; /* those tried, in that order, then the others */
     uint32_t n_rules;
     const struct config_rule *rule; /* NULL: the listener's default */
+    const struct snap_limit *limit; /* of the rule; NULL: none */
+    struct limiter_verdict limited; /* what it would say */
     enum exchange_end end;          /* answered by us: why; END_NORMAL: forwarded */
     unsigned status;                /* of our own answer */
     struct slice location;          /* of a redirect */

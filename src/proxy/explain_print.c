@@ -27,11 +27,12 @@ static struct slice name_of_target(const struct explain_group *group, uint32_t t
 
 static const char *action_of(const struct explain *e)
 {
-    return e->n_groups              ? "forward"
-           : e->end == END_REDIRECT ? "redirect"
-           : e->end == END_RESPOND  ? "respond"
-           : e->end == END_DENY     ? "deny"
-                                    : "error";
+    return e->n_groups                  ? "forward"
+           : e->end == END_RATE_LIMITED ? "rate_limit"
+           : e->end == END_REDIRECT     ? "redirect"
+           : e->end == END_RESPOND      ? "respond"
+           : e->end == END_DENY         ? "deny"
+                                        : "error";
 }
 
 static const char *word_of_answer(const struct explain *e)
@@ -63,6 +64,39 @@ static void json_rules(const struct explain *e, struct text *out)
         text_printf(out, "}");
     }
     text_printf(out, "]");
+}
+
+static const char *limit_algorithm(const struct config_rate_limit *config)
+{
+    return config->algorithm == CONFIG_LIMIT_TOKEN_BUCKET ? "token_bucket" : "sliding_window";
+}
+
+static const char *limit_key(const struct config_rate_limit *config, uint32_t i, struct slice *key)
+{
+    *key = config->n_key ? config->key[i] : SLICE("client_ip");
+    return i ? "," : "";
+}
+
+static void json_limit(const struct explain *e, struct text *out)
+{
+    const struct config_rate_limit *config = e->limit ? e->limit->config : NULL;
+    struct slice key;
+    text_printf(out, ",\"rate_limit\":");
+    if (!config) {
+        text_printf(out, "null");
+        return;
+    }
+    text_printf(out, "{\"key\":[");
+    for (uint32_t i = 0; i < (config->n_key ? config->n_key : 1); i++) {
+        text_printf(out, "%s", limit_key(config, i, &key));
+        text_json(out, key);
+    }
+    text_printf(out,
+                "],\"algorithm\":\"%s\",\"requests\":%u,\"per_s\":%g,\"dry_run\":%s,\"passes\":%s,"
+                "\"limit\":%u,\"remaining\":%u,\"retry_after_ms\":%llu}",
+                limit_algorithm(config), config->requests, config->period_ms / 1000.0,
+                config->dry_run ? "true" : "false", e->limited.passes ? "true" : "false", e->limited.limit,
+                e->limited.remaining, (unsigned long long)(e->limited.retry_ns / 1000000));
 }
 
 static void json_affinity(const struct explain_group *group, struct text *out)
@@ -162,6 +196,7 @@ void explain_write_json(const struct explain *e, struct text *out)
     add_key(out, "why", slice_str(e->listener_why));
     text_printf(out, "},");
     json_rules(e, out);
+    json_limit(e, out);
     text_printf(out, ",\"action\":\"%s\",\"answer\":", action_of(e));
     if (e->end) {
         text_printf(out, "{\"status\":%u,\"code\":\"%s\",", e->status, word_of_answer(e));
@@ -192,6 +227,26 @@ static void text_rules(const struct explain *e, struct text *out)
     }
     if (!e->rule && !e->reject && e->listener->config->protocol != CONFIG_TCP)
         text_printf(out, "%-11snone takes it: the listener's default\n", e->n_rules ? "" : "rules");
+}
+
+static void text_limit(const struct explain *e, struct text *out)
+{
+    const struct config_rate_limit *config = e->limit ? e->limit->config : NULL;
+    struct slice key;
+    if (!config)
+        return;
+    text_printf(out, "rate limit %u requests in %g s by ", config->requests, config->period_ms / 1000.0);
+    for (uint32_t i = 0; i < (config->n_key ? config->n_key : 1); i++) {
+        text_printf(out, "%s", limit_key(config, i, &key));
+        text_printf(out, "%.*s", SLICE_ARG(key));
+    }
+    text_printf(out, " (%s): ", limit_algorithm(config));
+    if (e->limited.passes)
+        text_printf(out, "passes, %u of %u remain\n", e->limited.remaining, e->limited.limit);
+    else
+        text_printf(out, "%s, one passes in %.3f s\n",
+                    config->dry_run ? "would be refused (dry run)" : "refused",
+                    (double)e->limited.retry_ns / 1e9);
 }
 
 static void text_targets(const struct explain_group *group, struct text *out)
@@ -253,6 +308,7 @@ void explain_write_text(const struct explain *e, struct text *out)
     if (e->peer_trusted)
         text_printf(out, "client     %.*s, as the trusted proxy says\n", SLICE_ARG(who));
     text_rules(e, out);
+    text_limit(e, out);
     if (e->end) {
         text_printf(out, "answer     %u %s: %s\n", e->status, word_of_answer(e), text_of_answer(e));
         if (e->location.len)

@@ -111,8 +111,8 @@ static unsigned hex_digit(char c)
                                                    : 16;
 }
 
-/* A value of the query as the target will read it: "%41" and "A" must not be two clients. Into the worker's
- * scratch, which has room for any head. */
+/* A value of the query as the target will read it: "%41" and "A" must not be two clients. Into scratch with
+ * room for any head. */
 static struct slice decode_query(struct slice value, char *out)
 {
     size_t n = 0;
@@ -129,7 +129,7 @@ static struct slice decode_query(struct slice value, char *out)
     return slice_of(out, n);
 }
 
-static bool read_part(const struct exchange *x, const struct ratelimit_part *part, struct http_message *msg,
+static bool read_part(const struct ratelimit_part *part, struct http_message *msg, char *scratch,
                       struct slice *value)
 {
     struct http_field *field;
@@ -149,7 +149,7 @@ static bool read_part(const struct exchange *x, const struct ratelimit_part *par
     case PART_QUERY:
         if (!http_query_find(msg->query, part->name, value))
             return false;
-        *value = decode_query(*value, x->worker->scratch);
+        *value = decode_query(*value, scratch);
         return true;
     }
     return false;
@@ -157,22 +157,22 @@ static bool read_part(const struct exchange *x, const struct ratelimit_part *par
 
 /* The client's address (an IPv6 client owns its /64) also stands for a part that the request lacks. The kind
  * is mixed in behind the hash, so that no header's value can name another client's address. */
-static uint64_t hash_part(const struct exchange *x, const struct snap_limit *limit,
-                          const struct ratelimit_part *part, struct http_message *msg)
+static uint64_t hash_part(const struct snap_limit *limit, const struct ratelimit_part *part,
+                          struct http_message *msg, const struct ip_addr *ip, char *scratch)
 {
-    const struct ip_addr *ip = &x->client_ip;
     struct slice value;
-    if (read_part(x, part, msg, &value))
+    if (read_part(part, msg, scratch, &value))
         return hash_mix64(siphash(&limit->runtime->salt, value) + part->kind);
     value = slice_of((const char *)ip->bytes, ip->family == 6 ? 8 : 4);
     return hash_mix64(siphash(&limit->runtime->salt, value) + PART_CLIENT_IP);
 }
 
-static uint64_t client_key(const struct exchange *x, const struct snap_limit *limit, struct http_message *msg)
+static uint64_t client_key(const struct snap_limit *limit, struct http_message *msg, const struct ip_addr *ip,
+                           char *scratch)
 {
-    uint64_t key = hash_part(x, limit, &limit->parts[0], msg);
+    uint64_t key = hash_part(limit, &limit->parts[0], msg, ip, scratch);
     for (uint32_t i = 1; i < limit->n_parts; i++)
-        key = hash_mix64(key + hash_part(x, limit, &limit->parts[i], msg));
+        key = hash_mix64(key + hash_part(limit, &limit->parts[i], msg, ip, scratch));
     return key;
 }
 
@@ -206,7 +206,8 @@ bool ratelimit_refuses(struct exchange *x, struct http_message *msg)
     const struct snap_limit *limit = x->listener->rule_limits[x->rule - x->listener->config->rules];
     struct limit_counters *counters = &limit->runtime->workers[x->worker->index];
     struct limiter_verdict verdict;
-    limiter_take(limit->runtime->limiter, client_key(x, limit, msg), x->worker->loop.now_ns, &verdict);
+    limiter_take(limit->runtime->limiter, client_key(limit, msg, &x->client_ip, x->worker->scratch),
+                 x->worker->loop.now_ns, &verdict);
     if (verdict.passes) {
         counter_add(&counters->passed, 1);
         return false;
@@ -219,4 +220,10 @@ bool ratelimit_refuses(struct exchange *x, struct http_message *msg)
     counter_add(&counters->refused, 1);
     refuse(x, limit, &verdict);
     return true;
+}
+
+void ratelimit_peek(const struct snap_limit *limit, struct http_message *msg, const struct ip_addr *client,
+                    char *scratch, uint64_t now_ns, struct limiter_verdict *verdict)
+{
+    limiter_peek(limit->runtime->limiter, client_key(limit, msg, client, scratch), now_ns, verdict);
 }

@@ -10,7 +10,10 @@
 #include <stdbool.h>
 
 struct exchange;
+struct ip_addr;
+struct limiter_verdict;
 struct registry;
+struct snap_limit;
 struct snap_listener;
 struct snapshot;
 
@@ -20,5 +23,10 @@ void ratelimit_build(struct snapshot *snapshot, struct registry *registry, struc
 /* Takes one request from its client's share under the exchange's rule, which has a limit. True: there was
  * none left and the request has been answered with 429. */
 bool ratelimit_refuses(struct exchange *x, struct http_message *msg);
+
+/* What it would say of a request that is not made; takes nothing. `scratch` has room for the query. Units:
+ * `now_ns` as the workers'. Threads: any. */
+void ratelimit_peek(const struct snap_limit *limit, struct http_message *msg, const struct ip_addr *client,
+                    char *scratch, uint64_t now_ns, struct limiter_verdict *verdict);
 
 #endif

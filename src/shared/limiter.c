@@ -27,7 +27,7 @@ static uint64_t bucket_weight(const void *context, const _Atomic uint64_t *words
     return full_at > now ? full_at - now : 0;
 }
 
-static void take_token(struct limiter *limiter, _Atomic uint64_t *word, uint64_t now_ns,
+static void take_token(const struct limiter *limiter, _Atomic uint64_t *word, uint64_t now_ns,
                        struct limiter_verdict *verdict)
 {
     uint64_t now = now_ns * TICKS_PER_NS, token = limiter->token_ticks, depth = limiter->depth_ticks;
@@ -138,7 +138,7 @@ static uint64_t window_retry_ns(const struct limiter *limiter, const _Atomic uin
  * same time, in the same piece or on both sides of its end, at least one sees the other. A request that is
  * being refused may refuse another one in the nanoseconds until it is taken out again; more than may pass
  * never do. */
-static void take_from_window(struct limiter *limiter, _Atomic uint64_t *words, uint64_t now_ns,
+static void take_from_window(const struct limiter *limiter, _Atomic uint64_t *words, uint64_t now_ns,
                              struct limiter_verdict *verdict)
 {
     uint32_t number = piece_at(limiter, now_ns), rank;
@@ -188,13 +188,30 @@ void limiter_free(struct limiter **limiter)
     *limiter = NULL;
 }
 
-void limiter_take(struct limiter *limiter, uint64_t key, uint64_t now_ns, struct limiter_verdict *verdict)
+static void take(const struct limiter *limiter, _Atomic uint64_t *words, uint64_t now_ns,
+                 struct limiter_verdict *verdict)
 {
-    _Atomic uint64_t *words = keytable_get(limiter->table, key, now_ns);
     if (limiter->policy.algorithm == LIMITER_TOKEN_BUCKET)
         take_token(limiter, words, now_ns, verdict);
     else
         take_from_window(limiter, words, now_ns, verdict);
+}
+
+void limiter_take(struct limiter *limiter, uint64_t key, uint64_t now_ns, struct limiter_verdict *verdict)
+{
+    take(limiter, keytable_get(limiter->table, key, now_ns), now_ns, verdict);
+}
+
+/* Takes from a copy. */
+void limiter_peek(const struct limiter *limiter, uint64_t key, uint64_t now_ns,
+                  struct limiter_verdict *verdict)
+{
+    _Atomic uint64_t copy[PIECES] = {0};
+    _Atomic uint64_t *words = keytable_find(limiter->table, key);
+    uint32_t n = limiter->policy.algorithm == LIMITER_TOKEN_BUCKET ? 1 : PIECES;
+    for (uint32_t i = 0; words && i < n; i++)
+        copy[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
+    take(limiter, copy, now_ns, verdict);
 }
 
 uint64_t limiter_evicted(const struct limiter *limiter)

@@ -51,6 +51,10 @@ void limiter_free(struct limiter **limiter);
  * differ by the length of their turn, which moves nobody's limit. Threads: any. */
 void limiter_take(struct limiter *limiter, uint64_t key, uint64_t now_ns, struct limiter_verdict *verdict);
 
+/* What limiter_take() would say, without taking. Threads: any. */
+void limiter_peek(const struct limiter *limiter, uint64_t key, uint64_t now_ns,
+                  struct limiter_verdict *verdict);
+
 /* Clients forgotten while part of their limit was used. Threads: any. */
 uint64_t limiter_evicted(const struct limiter *limiter);
 /* Clients that fit. */

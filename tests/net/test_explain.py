@@ -243,3 +243,26 @@ def test_what_is_wrong_with_a_question_is_said(stand):
                        ("/headers/0", {"url": url, "headers": {"A": "b\r\nC: d"}})):
         status, said = ask_live(proxy, "POST", body)
         assert (status, said["error"]["path"]) == (400, path), said
+
+
+@pytest.mark.parametrize("algorithm", ["token_bucket", "sliding_window"])
+def test_rate_limits_are_asked_without_being_used_F1(stand, algorithm):
+    backend = stand.backend()
+    config = stand.config(backend)
+    listener = config["load_balancers"][0]["listeners"][0]
+    listener["rules"] = [{"match": {"path_prefix": "/"}, "forward": [{"target_group": "web"}],
+                          "rate_limit": {"key": ["client_ip", "header:x-user"], "requests": 3, "per_s": 60, "algorithm": algorithm}}]
+    proxy = stand.serve(config)
+    question = {"url": f"http://t.example:{listener['port']}/", "headers": {"X-User": "ann"}}
+    for used in range(3):
+        for _ in range(5):
+            said = ask_live(proxy, "POST", question)[1]
+            assert said["action"] == "forward" and said["rate_limit"]["passes"]
+            assert said["rate_limit"]["remaining"] == 2 - used  # what would be left after it
+        assert stand.ask(fields=[("X-User", "ann")]).status == 200
+    said = ask_live(proxy, "POST", question)[1]
+    assert said["action"] == "rate_limit" and said["answer"]["status"] == 429 and said["forward"] == []
+    assert not said["rate_limit"]["passes"] and said["rate_limit"]["retry_after_ms"] > 0
+    assert said["rate_limit"]["key"] == ["client_ip", "header:x-user"]
+    assert stand.ask(fields=[("X-User", "ann")]).status == 429
+    assert ask_live(proxy, "POST", {**question, "headers": {"X-User": "bob"}})[1]["rate_limit"]["remaining"] == 2
