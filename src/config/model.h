@@ -283,6 +283,7 @@ enum config_proxy_version { CONFIG_PROXY_NONE, CONFIG_PROXY_V1, CONFIG_PROXY_V2 
 struct config_target_group {
     struct slice name;
     enum config_protocol protocol;
+    uint16_t port; /* of targets that name none; 0: none */
     enum config_proxy_version proxy_protocol;
     enum balance_method_id algorithm;
     enum config_hash_kind hash_kind;

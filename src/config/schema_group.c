@@ -234,6 +234,7 @@ static const struct schema_section target_section = {
 static const struct schema_key target_group_keys[] = {
     REQUIRED_TEXT("name", name, check_name, EXPECT_NAME, "label in metrics and logs, unique"),
     CHOICE("protocol", protocol, group_protocols, "HTTP", "what targets speak"),
+    NUMBER("port", port, 1, 65535, NULL, "port of the targets that name none"),
     CHOICE("proxy_protocol", proxy_protocol, proxy_versions, "none",
            "the header in which targets are told the client of each connection, before its first byte and "
            "before TLS"),

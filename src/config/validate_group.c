@@ -27,8 +27,8 @@ static bool check_one_way(struct validator *v, const struct doc_node *node)
 }
 
 /* True when the endpoint is complete. */
-static bool check_target_endpoint(struct validator *v, struct config_target *target,
-                                  const struct doc_node *node)
+static bool check_target_endpoint(struct validator *v, const struct config_target_group *group,
+                                  struct config_target *target, const struct doc_node *node)
 {
     struct config_endpoint *endpoint = &target->endpoint;
     bool has_port = validate_has(node, "port");
@@ -40,8 +40,10 @@ static bool check_target_endpoint(struct validator *v, struct config_target *tar
                        validate_has(node, "unix") ? "unix" : "srv, whose records have ports");
         return false;
     }
-    if (!is_portless && !has_port)
+    if (!is_portless && !has_port && !group->port)
         validate_fault(v, node, "has no \"port\", expected the port to connect to");
+    if (!is_portless && !has_port)
+        endpoint->port = group->port;
     if (target->srv.ptr && validate_has(node, "weight"))
         validate_fault(v, doc_get(node, "weight"), "stands beside srv, whose records have weights");
     if (endpoint->ip.family && endpoint_is_any(endpoint))
@@ -77,7 +79,7 @@ static void check_targets(struct validator *v, struct config_target_group *group
         struct config_target *target = &group->targets[i];
         if (item->kind != DOC_MAP)
             continue;
-        if (check_target_endpoint(v, target, item)) {
+        if (check_target_endpoint(v, group, target, item)) {
             name_target(target, &v->config->arena);
             names_add(&names, target->endpoint.text, i, item);
         }

@@ -4,6 +4,7 @@
 #include "config/diff.h"
 #include "config/json_write.h"
 #include "config/load.h"
+#include "control/idempotency.h"
 #include "control/versions.h"
 #include "core/clock.h"
 
@@ -25,9 +26,10 @@ struct document {
     bool is_closed, is_running;
     uint32_t compact_nodes; /* after the last compaction */
     struct versions versions;
+    struct idempotency_table *idempotency; /* owns */
 };
 
-static void write_changes(const struct config *from, const struct config *to, struct text *out)
+void document_write_changes(const struct config *from, const struct config *to, struct text *out)
 {
     static const char *const words[] = {"added", "removed", "changed"};
     struct arena arena;
@@ -91,6 +93,7 @@ struct document *document_new(struct loop *loop, const struct document_hooks *ho
     list_init(&document->queue);
     diag_init(&document->no_diag);
     versions_init(&document->versions);
+    document->idempotency = idempotency_table_new();
     adopt_doc(document, doc);
     remember(document, who, clock_wall_ns() / NS_PER_MS, SLICE("[]"));
     return document;
@@ -171,8 +174,8 @@ static void on_published(void *arg)
     document->version = change->version;
     change->wall_ms = clock_wall_ns() / NS_PER_MS;
     remember(document, change->who, change->wall_ms, text_slice(&change->changes));
-    compact(document);
     finish(change, CHANGE_MADE, NULL);
+    compact(document);
     run_queue(document);
 }
 
@@ -197,7 +200,7 @@ static void prepare(struct change *change, struct config *config)
         refuse(change, err == ISO_ERR_SYSTEM ? CHANGE_FAILED : CHANGE_REFUSED);
         return;
     }
-    write_changes(before, change->config, &change->changes);
+    document_write_changes(before, change->config, &change->changes);
     change->version = document->version + 1;
     publish(change);
 }
@@ -302,6 +305,7 @@ void document_free(struct document **taken)
     }
     run_queue(document);
     versions_fini(&document->versions);
+    idempotency_table_free(&document->idempotency);
     doc_fini(&document->doc);
     diag_fini(&document->no_diag);
     free(document->base_dir);
@@ -321,6 +325,11 @@ const struct config *document_config(const struct document *document)
 uint64_t document_version(const struct document *document)
 {
     return document->version;
+}
+
+struct idempotency_table *document_idempotency(struct document *document)
+{
+    return document->idempotency;
 }
 
 const char *document_base_dir(const struct document *document)

@@ -17,6 +17,7 @@
 struct config;
 struct document;
 struct change;
+struct idempotency_table;
 
 /* How a configuration comes into force; the owner is the process. */
 struct document_hooks {
@@ -95,6 +96,8 @@ struct doc *document_doc(struct document *document);
 const struct config *document_config(const struct document *document);
 uint64_t document_version(const struct document *document);
 const char *document_base_dir(const struct document *document);
+/* The answers that requests with an Idempotency-Key were given. */
+struct idempotency_table *document_idempotency(struct document *document);
 
 struct version_info {
     uint64_t number, wall_ms;
@@ -102,6 +105,9 @@ struct version_info {
     struct slice changes;  /* JSON: a list of {object, change, what} */
     struct slice document; /* JSON */
 };
+
+/* What differs between two configurations, as a JSON list of {object, change, what}. */
+void document_write_changes(const struct config *from, const struct config *to, struct text *out);
 
 /* Versions that are still known, newest first: the index-th, NULL behind the last. Borrowed until the next
  * change. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every handler that routes.def names. */
+/* Every handler that routes.def names, and those of all resources. */
 #ifndef ISOBAR_CONTROL_HANDLERS_H
 #define ISOBAR_CONTROL_HANDLERS_H
 
@@ -8,5 +8,8 @@
 #define ROUTE(method, pattern, role, handler, summary) api_handler handler;
 #include "control/routes.def"
 #undef ROUTE
+
+/* v1_resource.c: of each line of resources.def. */
+api_handler v1_list, v1_post, v1_replace, v1_get, v1_put, v1_patch, v1_delete;
 
 #endif

@@ -2,11 +2,24 @@
 #include "control/router.h"
 
 #include "control/handlers.h"
+#include "control/resource.h"
 
 const struct api_route api_routes[] = {
-#define ROUTE(method, pattern, role, handler, summary) {HTTP_##method, pattern, API_##role, handler, summary},
+#define ROUTE(method, pattern, role, handler, summary)                                                       \
+    {HTTP_##method, pattern, API_##role, handler, summary, NULL},
 #include "control/routes.def"
 #undef ROUTE
+#define RESOURCE(id, path, param, what)                                                                      \
+    {HTTP_GET, path, API_READ, v1_list, "a page of them: each " what, &resource_##id},                       \
+        {HTTP_POST, path, API_ADMIN, v1_post, "adds a " what, &resource_##id},                               \
+        {HTTP_PUT, path, API_ADMIN, v1_replace, "the whole list anew: each " what, &resource_##id},          \
+        {HTTP_GET, path "/" param, API_READ, v1_get, "one " what, &resource_##id},                           \
+        {HTTP_PUT, path "/" param, API_ADMIN, v1_put, "makes or replaces a " what, &resource_##id},          \
+        {HTTP_PATCH,    path "/" param, API_OPERATE, v1_patch, "changes what the body names of a " what,     \
+         &resource_##id},                                                                                    \
+        {HTTP_DELETE, path "/" param, API_ADMIN, v1_delete, "removes a " what, &resource_##id},
+#include "control/resources.def"
+#undef RESOURCE
 };
 const size_t api_routes_n = iso_countof(api_routes);
 

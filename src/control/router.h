@@ -13,7 +13,10 @@ struct api_route {
     enum api_role role;
     api_handler *handler;
     const char *summary;
+    const struct resource *resource; /* that the handler is about; NULL: none */
 };
+
+struct resource;
 
 extern const struct api_route api_routes[];
 extern const size_t api_routes_n;

@@ -95,6 +95,39 @@ def test_the_api_over_tls_G8(stand, tmp_path):
     assert b"400" in everything(sock).split(b"\r\n")[0]
 
 
+def test_pages_of_other_sites_reach_nothing(stand):
+    proxy = stand.proxy(stand.backend())
+    for fields in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+        status, _, body = proxy.admin_request("GET", "/v1/config", fields)
+        assert (status, error(body)) == (403, "forbidden"), fields
+
+
+def test_bodies_have_a_limit_and_a_deadline_C_150(stand):
+    proxy = stand.proxy(stand.backend())
+    sock = dial(proxy)
+    sock.sendall(b"PUT /v1/config HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
+    assert b" 413 " in everything(sock).split(b"\r\n")[0]
+    sock = dial(proxy)
+    sock.sendall(b"PUT /v1/config HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+    piece = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+    try:
+        for _ in range(20):
+            sock.sendall(piece)
+    except OSError:
+        pass
+    assert everything(sock)[:12] in (b"HTTP/1.1 413", b"")
+
+
+def test_a_body_is_asked_for_when_the_client_waits_for_it(stand):
+    proxy = stand.proxy(stand.backend())
+    sock = dial(proxy)
+    sock.sendall(b"PUT /v1/config HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nConnection: close\r\n"
+                 b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n")
+    assert sock.recv(100).startswith(b"HTTP/1.1 100 ")
+    sock.sendall(b"{}")
+    assert everything(sock).startswith(b"HTTP/1.1 ")
+
+
 def test_garbage_and_half_requests_harm_nobody(stand):
     """Hostile clients of every kind at once; the API answers others meanwhile, and so does the traffic."""
     proxy = stand.proxy(stand.backend())

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/v1.h"
+
+#include "config/json.h"
+#include "config/json_write.h"
+#include "config/yaml.h"
+#include "core/clock.h"
+#include "core/hash.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* Never shown. */
+static const char *const secret_keys[] = {"key_pem", NULL};
+
+/* ---- bodies ---- */
+
+static bool is_type(struct slice type, const char *wanted)
+{
+    return slice_caseeq(slice_trim(slice_of(type.ptr, slice_find(type, ';'))), slice_str(wanted));
+}
+
+bool v1_read_body(struct api_call *call, bool or_yaml, struct doc *doc, struct iso_diag *diag)
+{
+    struct slice type = api_field(call, "content-type");
+    bool is_yaml = or_yaml && type.ptr && (is_type(type, "application/yaml") || is_type(type, "text/yaml"));
+    bool is_json = !type.ptr || is_type(type, "application/json") ||
+                   (call->request->method == HTTP_PATCH && is_type(type, "application/merge-patch+json"));
+    doc_init(doc, "", diag);
+    if (!is_json && !is_yaml) {
+        api_fail(call, 415, "unsupported_media_type", "", "expected Content-Type: application/json%s",
+                 or_yaml ? " or application/yaml" : "");
+        return false;
+    }
+    struct slice body = call->body.ptr ? call->body : SLICE("");
+    iso_err err = is_yaml ? yaml_read(body, doc) : json_read(body, doc);
+    if (err || doc_faults(doc)) {
+        const struct diag_entry *first = diag->first;
+        if (first && first->line && !first->path[0])
+            api_fail(call, 400, "bad_body", "", "line %u, column %u: %s", first->line, first->column,
+                     first->message);
+        else
+            api_fail_diag(call, 400, "bad_body", diag);
+        return false;
+    }
+    if (doc->root->kind == DOC_MAP)
+        return true;
+    api_fail(call, 400, "bad_body", "", "is %s, expected an object", doc_describe(doc->root, &doc->arena));
+    return false;
+}
+
+/* ---- validators ---- */
+
+struct slice v1_etag(struct api_call *call, const struct doc_node *node)
+{
+    struct text text;
+    if (!node)
+        return (struct slice){0};
+    text_init(&text);
+    json_write(node, NULL, &text);
+    uint64_t hash = iso_hash64(text_slice(&text), 0);
+    text_fini(&text);
+    return slice_str(arena_printf(&call->arena, "\"%016llx\"", (unsigned long long)hash));
+}
+
+struct slice v1_etag_of_version(struct api_call *call, uint64_t version)
+{
+    return slice_str(arena_printf(&call->arena, "\"%llu\"", (unsigned long long)version));
+}
+
+/* Does a list of entity tags name this one? Weak ones never match strongly. */
+static bool names_tag(struct slice list, struct slice etag, bool weakly)
+{
+    struct slice one;
+    if (slice_eq(slice_trim(list), SLICE("*")))
+        return etag.ptr != NULL;
+    while (slice_next(&list, ',', &one)) {
+        one = slice_trim(one);
+        if (weakly && slice_starts(one, SLICE("W/")))
+            one = slice_of(one.ptr + 2, one.len - 2);
+        if (etag.ptr && slice_eq(one, etag))
+            return true;
+    }
+    return false;
+}
+
+bool v1_precondition(struct api_call *call, struct slice etag)
+{
+    struct slice match = api_field(call, "if-match"), none = api_field(call, "if-none-match");
+    if (match.ptr && !names_tag(match, etag, false)) {
+        if (etag.ptr)
+            api_fail(call, 412, "precondition_failed", "If-Match",
+                     "it has changed since: its ETag is %.*s now", SLICE_ARG(etag));
+        else
+            api_fail(call, 412, "precondition_failed", "If-Match", "it does not exist");
+        call->reply.etag = etag;
+        return false;
+    }
+    if (none.ptr && names_tag(none, etag, true)) {
+        api_fail(call, 412, "precondition_failed", "If-None-Match", "it exists");
+        call->reply.etag = etag;
+        return false;
+    }
+    return true;
+}
+
+bool v1_not_modified(struct api_call *call, struct slice etag)
+{
+    struct slice none = api_field(call, "if-none-match");
+    call->reply.etag = etag;
+    if (!none.ptr || !names_tag(none, etag, true))
+        return false;
+    call->reply.status = 304;
+    return true;
+}
+
+/* ---- how things are shown ---- */
+
+void v1_write_item(const struct resource *resource, const struct doc_node *item, struct slice id,
+                   struct text *out)
+{
+    struct text text;
+    text_init(&text);
+    json_write(item, secret_keys, &text);
+    text_add(out, SLICE("{\"id\":"));
+    text_json(out, id);
+    if (text.len > 2)
+        text_add(out, SLICE(","));
+    text_add(out, slice_of(text.data + 1, text.len - 1));
+    text_fini(&text);
+}
+
+static void write_certificates(const struct doc_node *list, struct text *out)
+{
+    const char *joint = "[";
+    for (const struct doc_node *item = list->first; item; item = item->next) {
+        text_printf(out, "%s", joint);
+        json_write(item, secret_keys, out);
+        joint = ",";
+    }
+    text_printf(out, *joint == '[' ? "[]" : "]");
+}
+
+void v1_write_document(const struct doc_node *root, struct text *out)
+{
+    const char *joint = "{";
+    for (const struct doc_node *part = root->first; part; part = part->next) {
+        text_printf(out, "%s", joint);
+        text_json(out, part->key);
+        text_add(out, SLICE(":"));
+        if (slice_eq(part->key, SLICE("certificates")) && part->kind == DOC_LIST)
+            write_certificates(part, out);
+        else
+            json_write(part, NULL, out);
+        joint = ",";
+    }
+    text_printf(out, *joint == '{' ? "{}" : "}");
+}
+
+void v1_strip_added(const struct resource *resource, struct doc_edit *edit, struct doc_node *item)
+{
+    doc_edit_set(edit, item, "id", NULL);
+    doc_edit_set(edit, item, "version", NULL);
+    doc_edit_set(edit, item, "dns_name", NULL);
+    if (resource->id_key)
+        doc_edit_set(edit, item, resource->id_key, NULL);
+    const struct doc_node *vip = resource == &resource_load_balancers ? doc_get(item, "vip") : NULL;
+    if (vip && vip->kind == DOC_NULL)
+        doc_edit_set(edit, item, "vip", NULL);
+}
+
+static void translate_listener(struct doc_node *listener)
+{
+    struct doc_node *node = (struct doc_node *)doc_get(listener, "cert_id");
+    if (node && !doc_get(listener, "certificates"))
+        node->key = SLICE("certificates");
+}
+
+void v1_translate(const struct resource *resource, struct doc_node *item)
+{
+    const struct doc_node *list = resource == &resource_load_balancers ? doc_get(item, "listeners") : NULL;
+    if (resource == &resource_listeners)
+        translate_listener(item);
+    for (struct doc_node *listener = list ? list->first : NULL; listener; listener = listener->next)
+        translate_listener(listener);
+}
+
+void v1_keep_secrets(struct doc_edit *edit, struct doc_node *now, const struct doc_node *before)
+{
+    const struct doc_node *cert = doc_get(now, "cert_pem"), *old_cert = doc_get(before, "cert_pem");
+    if (!cert || !old_cert || !doc_eq(cert, old_cert))
+        return;
+    for (const char *const *key = secret_keys; *key; key++) {
+        const struct doc_node *old = doc_get(before, *key);
+        struct doc_node *copy = old && !doc_get(now, *key) ? doc_copy(edit->doc, old) : NULL;
+        if (copy)
+            doc_edit_set(edit, now, *key, copy);
+    }
+}
+
+void v1_write_time(struct text *out, uint64_t wall_ms)
+{
+    time_t seconds = (time_t)(wall_ms / 1000);
+    char text[40];
+    struct tm tm;
+    gmtime_r(&seconds, &tm);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    text_printf(out, "\"%s.%03uZ\"", text, (unsigned)(wall_ms % 1000));
+}
+
+/* ---- pages ---- */
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A cursor is the last id that was shown, in hexadecimal: nobody takes that for something to be made by hand.
+ */
+static bool read_cursor(struct arena *arena, struct slice cursor, struct slice *id)
+{
+    enum { CURSOR_MAX = 1000 };
+    if (cursor.len == 0 || cursor.len % 2 || cursor.len > CURSOR_MAX)
+        return false;
+    char *text = arena_alloc(arena, cursor.len / 2 + 1);
+    for (size_t i = 0; i < cursor.len; i += 2) {
+        int high = hex_digit(cursor.ptr[i]), low = hex_digit(cursor.ptr[i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        text[i / 2] = (char)(high << 4 | low);
+    }
+    *id = slice_of(text, cursor.len / 2);
+    return true;
+}
+
+bool v1_read_page(struct api_call *call, struct v1_page *page)
+{
+    struct slice text;
+    uint64_t number;
+    *page = (struct v1_page){.limit = V1_PAGE};
+    if (api_query(call, "limit", &text)) {
+        if (!slice_u64(text, &number) || number == 0) {
+            api_fail(call, 400, "invalid", "limit", "is \"%.*s\", expected a whole number from 1 to %d",
+                     (int)(text.len < 100 ? text.len : 100), text.ptr, V1_PAGE_MAX);
+            return false;
+        }
+        page->limit = number < V1_PAGE_MAX ? (uint32_t)number : V1_PAGE_MAX;
+    }
+    if (api_query(call, "cursor", &text) && !read_cursor(&call->arena, text, &page->after)) {
+        api_fail(call, 400, "invalid", "cursor", "is not what next_cursor said");
+        return false;
+    }
+    return true;
+}
+
+void v1_write_cursor(struct text *out, struct slice id)
+{
+    if (!id.ptr) {
+        text_add(out, SLICE("\"next_cursor\":null"));
+        return;
+    }
+    text_add(out, SLICE("\"next_cursor\":\""));
+    for (size_t i = 0; i < id.len; i++)
+        text_printf(out, "%02x", (unsigned char)id.ptr[i]);
+    text_add(out, SLICE("\""));
+}
+
+/* ---- ends of changes ---- */
+
+bool v1_settle(struct change *change, enum change_outcome outcome, const struct config *tried)
+{
+    struct api_call *call = change->call;
+    struct text *out = &call->reply.body;
+    switch (outcome) {
+    case CHANGE_MADE:
+    case CHANGE_NONE:
+        break;
+    case CHANGE_REFUSED:
+    case CHANGE_FAILED:
+    case CHANGE_ABANDONED:
+        return false;
+    case CHANGE_TRIED: {
+        const struct config *now = document_config(change->document);
+        text_printf(out,
+                    "{\"dry_run\":true,\"version\":%llu,\"changes\":", (unsigned long long)change->version);
+        document_write_changes(now, tried, out);
+        text_add(out, SLICE(",\"impact\":"));
+        v1_write_impact(now, tried, out);
+        text_add(out, SLICE("}\n"));
+        return false;
+    }
+    }
+    if (!change->is_dry_run)
+        return true;
+    text_printf(out, "{\"dry_run\":true,\"version\":%llu,\"changes\":[],\"impact\":",
+                (unsigned long long)change->version);
+    v1_write_impact(document_config(change->document), document_config(change->document), out);
+    text_add(out, SLICE("}\n"));
+    return false;
+}

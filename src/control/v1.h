@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the handlers of /v1 share: bodies, preconditions, pages of lists, and how resources are shown. */
+#ifndef ISOBAR_CONTROL_V1_H
+#define ISOBAR_CONTROL_V1_H
+
+#include "control/control.h"
+#include "control/document.h"
+#include "control/resource.h"
+
+/* Reads the call's body into `doc` (to be ended by doc_fini() in any case; its faults are in `diag`): JSON,
+ * and YAML too with `or_yaml`. False with 400 or 415 in the call. */
+bool v1_read_body(struct api_call *call, bool or_yaml, struct doc *doc, struct iso_diag *diag);
+
+/* The validator of a value: a hash of what it says; of nothing: NULL. `"version"` of the whole document. In
+ * the call's arena. */
+struct slice v1_etag(struct api_call *call, const struct doc_node *node);
+struct slice v1_etag_of_version(struct api_call *call, uint64_t version);
+/* If-Match and If-None-Match of a change against the validator of what is there (ptr NULL: nothing is). False
+ * with 412 in the call. Source: RFC 9110 13. */
+bool v1_precondition(struct api_call *call, struct slice etag);
+/* If-None-Match of a read; true with 304 in the call. Sets the reply's ETag in any case. */
+bool v1_not_modified(struct api_call *call, struct slice etag);
+
+/* Appends an item as clients see it: {"id": ..., what the document says without key material}. */
+void v1_write_item(const struct resource *resource, const struct doc_node *item, struct slice id,
+                   struct text *out);
+/* Appends a whole document as clients see it. */
+void v1_write_document(const struct doc_node *root, struct text *out);
+/* Takes out of a client's item what v1_write_item() and answers add: "id", "version" and the like. */
+void v1_strip_added(const struct resource *resource, struct doc_edit *edit, struct doc_node *item);
+/* Other names of source 000 become ours: "cert_id" of a listener, in an item or what is in it. */
+void v1_translate(const struct resource *resource, struct doc_node *item);
+/* Key material that is left out, as in what we show, stays as it was. */
+void v1_keep_secrets(struct doc_edit *edit, struct doc_node *now, const struct doc_node *before);
+
+enum { V1_PAGE = 100, V1_PAGE_MAX = 1000 };
+
+struct v1_page {
+    uint32_t limit;
+    struct slice after; /* the id that the cursor names; ptr NULL: from the start */
+};
+/* ?limit= and ?cursor=; false with 400 in the call. */
+bool v1_read_page(struct api_call *call, struct v1_page *page);
+/* Appends "next_cursor" for the last id of a page; ptr NULL: there is no next. */
+void v1_write_cursor(struct text *out, struct slice id);
+
+/* "2026-11-30T00:39:04.250Z". */
+void v1_write_time(struct text *out, uint64_t wall_ms);
+
+/* Ends a change with the answer that all kinds share: conflicts, refusals; and dry runs with what they would
+ * do. True when the caller has the answer to write (CHANGE_MADE, CHANGE_NONE). */
+bool v1_settle(struct change *change, enum change_outcome outcome, const struct config *tried);
+
+/* What a change would mean for traffic, as a JSON object. Source: issue 4, 2. */
+void v1_write_impact(const struct config *now, const struct config *tried, struct text *out);
+
+#endif
