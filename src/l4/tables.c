@@ -92,8 +92,38 @@ static uint16_t write_slot(struct publication *pub, uint32_t slot, uint16_t owne
     return owner | L4_SLOT_MOVED;
 }
 
+/* Of everything that decides who owns which slot of a set's ring. Never 0. */
+static uint64_t print_of(const struct publication *pub, uint32_t set_index)
+{
+    const struct l4_spec_set *set = &pub->spec->sets[set_index];
+    uint64_t print = set->n_reals;
+    for (uint32_t i = 0; i < set->n_reals; i++) {
+        const uint32_t numbers[] = {l4_set_weight(pub->spec, set, i), pub->real_ids[set->reals[i]]};
+        print = iso_hash64(pub->spec->reals[set->reals[i]].name, print);
+        print = iso_hash64(slice_of((const char *)numbers, sizeof(numbers)), print);
+    }
+    return print ? print : 1;
+}
+
+static bool has_moves(const struct l4_view *view, uint32_t ring)
+{
+    const uint16_t *slots = l4_ring(view, ring);
+    uint16_t any = 0;
+    for (uint32_t slot = 0; slot < view->slots; slot++)
+        any |= slots[slot];
+    return any & L4_SLOT_MOVED;
+}
+
+/* The ring would come out as it is. One with moves is written again, since they may name reals that are gone.
+ */
+static bool stays(const struct publication *pub, uint32_t ring, uint64_t print)
+{
+    return ring && pub->tables->ring_print[ring] == print && !has_moves(&pub->tables->view, ring);
+}
+
 static iso_err build_owners(struct publication *pub, uint32_t set_index, uint16_t *owners)
 {
+    pub->tables->computed++;
     const struct l4_spec_set *set = &pub->spec->sets[set_index];
     struct l4_tables *tables = pub->tables;
     struct arena arena;
@@ -123,6 +153,11 @@ static iso_err build_owners(struct publication *pub, uint32_t set_index, uint16_
 static iso_err build_ring(struct publication *pub, struct ring_group *group)
 {
     struct l4_view *view = &pub->tables->view;
+    uint64_t print = print_of(pub, group->set);
+    if (stays(pub, group->old_ring, print)) {
+        group->new_ring = group->old_ring;
+        return ISO_OK;
+    }
     uint32_t ring = ring_take(pub);
     if (!ring) {
         diag_add(pub->diag, DIAG_ERROR, "", 0, 0, "/l4/rings", "all %u rings are in use", view->n_rings);
@@ -143,8 +178,10 @@ static iso_err build_ring(struct publication *pub, struct ring_group *group)
     }
     if (same) {
         group->new_ring = group->old_ring;
+        pub->tables->ring_print[group->old_ring] = print;
         return ISO_OK;
     }
+    pub->tables->ring_print[ring] = print;
     group->new_ring = ring;
     group->fresh = true;
     ring_mark_used(pub, ring);
@@ -406,7 +443,7 @@ iso_err l4_tables_publish(struct l4_tables *tables, const struct l4_spec *spec, 
     pub->bank = &view->banks[!bank];
     pub->now = now_tick;
     pub->window = spec->node.move_window_s; /* a tick is about a second */
-    tables->moved = tables->rebuilt = 0;
+    tables->moved = tables->rebuilt = tables->computed = 0;
     wait_until(tables->bank_free_ns);
     memset(pub->bank, 0, sizeof(*pub->bank));
     mark_rings_in_force(pub);

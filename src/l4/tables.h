@@ -41,8 +41,10 @@ struct l4_tables {
     uint64_t bank_free_ns;               /* the same for the bank not in force */
     uint32_t *slots_scratch;             /* owns; one Maglev table */
     uint32_t next_real;                  /* where the search for a free real id begins */
-    uint32_t moved;   /* slots whose owner changed in the last publication, over all rings */
-    uint32_t rebuilt; /* rings written in it */
+    uint32_t moved;                    /* slots whose owner changed in the last publication, over all rings */
+    uint32_t rebuilt;                  /* rings written in it */
+    uint32_t computed;                 /* Maglev tables computed in it */
+    uint64_t ring_print[L4_MAX_RINGS]; /* of what each ring was computed from; 0: not known */
 };
 
 void l4_tables_init(struct l4_tables *tables, const struct l4_view *view);

@@ -149,6 +149,48 @@ static void order_of_the_input_does_not_matter_I2(void **state)
     assert_int_equal(t.tables.rebuilt, 0);
 }
 
+static void only_the_tables_of_changed_sets_are_computed_again_I2(void **state)
+{
+    for (uint32_t i = 1; i <= 6; i++)
+        add_real(i, 100);
+    add_set(0, 3);
+    add_set(3, 3);
+    add_vip(1, 32, 80, 0);
+    add_vip(2, 32, 80, 1);
+    assert_int_equal(publish(), ISO_OK);
+    assert_int_equal(t.tables.computed, 2);
+    assert_int_equal(publish(), ISO_OK);
+    assert_int_equal(t.tables.computed, 0);
+    uint16_t untouched = vip_of(1, 80)->ring;
+    t.spec.reals[4].usable = false;
+    assert_int_equal(publish(), ISO_OK);
+    assert_int_equal(t.tables.computed, 1);
+    assert_int_equal(vip_of(1, 80)->ring, untouched);
+    uint32_t slots[L4_REALS];
+    count_slots(vip_of(2, 80)->ring, slots);
+    assert_int_equal(slots[l4_real_id(&t.view, &t.spec.reals[4].ip, false)], 0);
+}
+
+/* A slot may still remember a real whose id is about to mean another one. */
+static void a_ring_with_moves_is_looked_at_again(void **state)
+{
+    for (uint32_t i = 1; i <= 3; i++)
+        add_real(i, 100);
+    add_set(0, 3);
+    add_vip(1, 32, 80, 0);
+    t.spec.node.move_window_s = 300;
+    assert_int_equal(publish(), ISO_OK);
+    t.spec.reals[2].weight = 0; /* drains: its slots move and remember it */
+    assert_int_equal(publish(), ISO_OK);
+    assert_true(t.tables.moved > 0);
+    t.spec.reals[2].usable = false; /* and fails: nothing may remember it */
+    assert_int_equal(publish(), ISO_OK);
+    uint32_t ring = vip_of(1, 80)->ring, gone = l4_real_id(&t.view, &t.spec.reals[2].ip, false);
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        if (l4_ring(&t.view, ring)[slot] & L4_SLOT_MOVED)
+            assert_int_not_equal(l4_ring_moves(&t.view, ring)[slot].previous, gone);
+}
+
 static void one_store_makes_everything_current_and_a_fault_nothing_I9(void **state)
 {
     add_real(1, 1);
@@ -297,6 +339,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
         CASE(vips_of_one_set_share_a_ring_and_shares_follow_weights_I2),
         CASE(order_of_the_input_does_not_matter_I2),
+        CASE(only_the_tables_of_changed_sets_are_computed_again_I2),
+        CASE(a_ring_with_moves_is_looked_at_again),
         CASE(one_store_makes_everything_current_and_a_fault_nothing_I9),
         CASE(ids_and_counters_stay_with_their_vip_and_real),
         CASE(table_of_a_thousand_vips_fits),
