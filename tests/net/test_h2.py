@@ -167,7 +167,7 @@ def test_C_056_windows_that_shrink_and_grow_in_the_middle(stand):
     client.send(WindowUpdateFrame(stream, 2**20))
     assert client.read(stream).body == body
     client.open()
-    client.send(WindowUpdateFrame(client.next_id - 2, 2**31 - 1))
+    client.send(*[WindowUpdateFrame(client.next_id - 2, 2**31 - 1)] * 2)
     assert client.read(client.next_id - 2).reset == FLOW_CONTROL_ERROR
 
 
