@@ -194,8 +194,9 @@ static const struct schema_section http2_section = {
 
 #define HOLDER struct config_listener
 static const struct schema_choice listener_protocols[] = {
-    {"HTTP", CONFIG_HTTP, "HTTP/1.1"},
+    {"HTTP", CONFIG_HTTP, "HTTP/1.1, and HTTP/2 as `http2` says"},
     {"HTTPS", CONFIG_HTTPS, "the same over TLS"},
+    {"H2C", CONFIG_H2C, "HTTP/2 without TLS, and nothing else"},
     {"TCP", CONFIG_TCP, "anything: bytes both ways"},
     {"TLS", CONFIG_TLS, "TLS that is passed on as it is, by the name that the client asks for"},
     {NULL}};

@@ -3,13 +3,14 @@
 
 #include "core/clock.h"
 #include "http2/budget.h"
+#include "http2/closed.h"
 #include "http2/fields.h"
+#include "http2/walk.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 
 enum {
-    FRAME_HEADER_BYTES = 9,
     /* A list may unpack to this many times the limit before its connection ends; up to there the rest of it
      * is only counted, and the request is answered 431. */
     HEADERS_FACTOR = 16,
@@ -30,6 +31,9 @@ struct http2_server {
     char *out_at, *out_end; /* while sending */
     uint32_t n_streams, max_streams;
     bool has_flooded, has_sent_settings;
+    int32_t last_id; /* the newest stream of the client */
+    struct http2_closed closed;
+    struct http2_walk walk;
     struct http2_budget budgets[HTTP2_FLOODS];
 };
 
@@ -53,11 +57,32 @@ static void *stream_of(struct http2_server *server, int32_t id)
     return nghttp2_session_get_stream_user_data(server->session, id);
 }
 
+/* A frame of a stream that is over, which nghttp2 would ignore. */
+static void check_stream(struct http2_server *server, int32_t id)
+{
+    if (id > server->last_id || id % 2 == 0 || nghttp2_session_find_stream(server->session, id))
+        return;
+    enum http2_closed_by by = http2_closed_find(&server->closed, id);
+    if (by == HTTP2_CLOSED_BY_CLIENT)
+        nghttp2_session_terminate_session(server->session, NGHTTP2_STREAM_CLOSED);
+    else if (by == HTTP2_NEVER_OPENED)
+        nghttp2_session_terminate_session(server->session, NGHTTP2_PROTOCOL_ERROR);
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
+{
+    if (hd->type == NGHTTP2_HEADERS)
+        check_stream(user, hd->stream_id);
+    return 0;
+}
+
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct http2_server *server = user;
     bool is_request = frame->headers.cat == NGHTTP2_HCAT_REQUEST;
     server->n_streams += is_request;
+    if (is_request)
+        server->last_id = frame->hd.stream_id;
     http2_head_fini(&server->head, server->bufs);
     http2_head_init(&server->head, is_request ? HTTP2_REQUEST : HTTP2_TRAILERS, server->limits->head_bytes);
     server->head_id = frame->hd.stream_id;
@@ -219,6 +244,8 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
     struct http2_server *server = user;
     void *stream = stream_of(server, id);
     server->n_streams--;
+    http2_closed_note(&server->closed, id,
+                      !server->out_at || nghttp2_session_get_stream_remote_close(session, id) == 1);
     if (stream)
         server->handler->closed(server->owner, stream, !server->out_at, code);
     return 0;
@@ -267,12 +294,12 @@ static int send_body(nghttp2_session *session, nghttp2_frame *frame, const uint8
     struct http2_server *server = user;
     void *stream = stream_of(server, frame->hd.stream_id);
     bool is_last;
-    if ((size_t)(server->out_end - server->out_at) < FRAME_HEADER_BYTES + length)
+    if ((size_t)(server->out_end - server->out_at) < HTTP2_FRAME_HEADER_BYTES + length)
         return NGHTTP2_ERR_WOULDBLOCK;
     if (!stream)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    memcpy(server->out_at, header, FRAME_HEADER_BYTES);
-    server->out_at += FRAME_HEADER_BYTES;
+    memcpy(server->out_at, header, HTTP2_FRAME_HEADER_BYTES);
+    server->out_at += HTTP2_FRAME_HEADER_BYTES;
     if (length == 0)
         return 0;
     struct slice ready = server->handler->peek(server->owner, stream, &is_last);
@@ -288,6 +315,7 @@ static nghttp2_session_callbacks *make_callbacks(void)
     nghttp2_session_callbacks *c;
     if (nghttp2_session_callbacks_new(&c) != 0)
         return NULL;
+    nghttp2_session_callbacks_set_on_begin_frame_callback(c, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(c, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(c, on_header);
     nghttp2_session_callbacks_set_on_invalid_header_callback(c, on_invalid_header);
@@ -343,6 +371,7 @@ struct http2_server *http2_server_new(const struct http2_server_options *options
                                     .msg = options->msg,
                                     .trailers = options->trailers,
                                     .max_streams = options->max_streams,
+                                    .walk.left = HTTP2_PREFACE_BYTES,
                                     .now_ns = options->now_ns};
     for (int i = 0; i < HTTP2_FLOODS; i++)
         http2_budget_init(&server->budgets[i], (enum http2_flood)i, options->now_ns);
@@ -362,9 +391,8 @@ void http2_server_free(struct http2_server **server)
     free(s);
 }
 
-bool http2_server_receive(struct http2_server *server, char *data, size_t len, uint64_t now_ns)
+static bool feed(struct http2_server *server, const char *data, size_t len)
 {
-    server->now_ns = now_ns;
     ssize_t n = nghttp2_session_mem_recv(server->session, (const uint8_t *)data, len);
     if (n == NGHTTP2_ERR_FLOODED)
         flood(server, HTTP2_FLOOD_PINGS);
@@ -377,11 +405,28 @@ bool http2_server_receive(struct http2_server *server, char *data, size_t len, u
     return n >= 0;
 }
 
+/* Of DATA frames for a stream that is over nghttp2 says nothing: it gets everything before their headers are
+ * whole, then they are looked at. */
+bool http2_server_receive(struct http2_server *server, char *data, size_t len, uint64_t now_ns)
+{
+    size_t fed = 0, at = 0;
+    server->now_ns = now_ns;
+    while (http2_walk_next(&server->walk, data, len, &at)) {
+        if (http2_walk_type(&server->walk) != NGHTTP2_DATA)
+            continue;
+        if (!feed(server, data + fed, at - 1 - fed))
+            return false;
+        fed = at - 1;
+        check_stream(server, http2_walk_stream(&server->walk));
+    }
+    return feed(server, data + fed, len - fed);
+}
+
 /* nghttp2 would end a connection for one stream too many; so it is told of no limit, the client of ours in
  * the first SETTINGS, and what exceeds it is refused (RFC 9113 5.1.2; case C-067). */
 static void put_max_streams(struct http2_server *server, char *frame, size_t len)
 {
-    for (size_t at = FRAME_HEADER_BYTES; at + 6 <= len; at += 6) {
+    for (size_t at = HTTP2_FRAME_HEADER_BYTES; at + 6 <= len; at += 6) {
         uint32_t value = htonl(server->max_streams);
         if (frame[at] == 0 && frame[at + 1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
             memcpy(frame + at + 2, &value, sizeof(value));

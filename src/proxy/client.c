@@ -189,10 +189,12 @@ static void await_head(struct client *client, const char *data, size_t len)
 /* A client may know that HTTP/2 is spoken here (RFC 9113 3.3); over TLS it has to ask. */
 static bool begins_http2(struct client *client, char *data, size_t len)
 {
-    bool whole;
-    if (len == 0 || data[0] != 'P' || client->conn.layer || !config_of(client)->http2.cleartext ||
-        !client_h2_is_preface(data, len, &whole))
+    bool whole = false;
+    bool is_h2c = config_of(client)->protocol == CONFIG_H2C;
+    if (!is_h2c && (len == 0 || data[0] != 'P' || client->conn.layer || !config_of(client)->http2.cleartext ||
+                    !client_h2_is_preface(data, len, &whole)))
         return false;
+    whole = whole || is_h2c;
     if (!whole) {
         await_head(client, data, len);
         return true;
