@@ -34,7 +34,7 @@ void process_print_diag(const struct iso_diag *diag)
     }
 }
 
-static void log_diag(const struct iso_diag *diag)
+void process_log_diag(const struct iso_diag *diag)
 {
     for (const struct diag_entry *entry = diag->first; entry; entry = entry->next)
         log_line(entry->severity == DIAG_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "%s:%u:%u: %s: %s",
@@ -61,7 +61,7 @@ struct reload {
 
 static void reload_failed(struct process *process, const struct iso_diag *diag)
 {
-    log_diag(diag);
+    process_log_diag(diag);
     log_error("reload: %s was refused; version %lu stays in force", process->source->name,
               document_version(process->document));
     process->view.reload.failed++;
@@ -75,13 +75,8 @@ static bool read_file(struct change *change)
     struct config_source source;
     if (process->source->load(process->source->source, &source, &change->diag))
         return false;
-    change->fresh = malloc(sizeof(*change->fresh));
-    iso_assert(change->fresh != NULL);
-    *change->fresh = source.doc;
-    change->fresh_config = source.config;
-    free(source.base_dir);
     reload->before = process->current->config;
-    return true;
+    return stored_take_file(process, change, &source);
 }
 
 static void reload_done(struct change *change, enum change_outcome outcome, const struct config *tried)
@@ -89,7 +84,7 @@ static void reload_done(struct change *change, enum change_outcome outcome, cons
     struct reload *reload = container_of(change, struct reload, change);
     struct process *process = reload->process;
     if (outcome == CHANGE_MADE) {
-        log_diag(&change->diag);
+        process_log_diag(&change->diag);
         log_changes(reload->before, change->config);
         if (change->config->workers != reload->before->workers)
             log_warning("reload: workers: a new number of workers needs a restart; %u go on",
@@ -289,6 +284,7 @@ static void wind_up(struct process *process)
             worker_stop(process->workers[w], 0);
             worker_join(&process->workers[w]);
         }
+    stored_close(process);
     document_free(&process->document);
     process->view = (struct control_view){.version = process->view.version, .is_shutting_down = true};
     recorder_stop(&process->recorder);
@@ -309,11 +305,18 @@ static void wind_up(struct process *process)
 static iso_err start(struct process *process, struct config_source *source, struct iso_diag *diag)
 {
     struct snapshot *first;
+    struct store_boot boot = {.version = 1};
+    bool has_store = source->config->store.set;
     const struct control_callbacks callbacks = {.owner = process,
                                                 .on_reload = on_reload,
                                                 .on_shutdown = on_shutdown,
                                                 .on_upgrade = on_upgrade,
                                                 .on_reopen = on_reopen};
+    iso_err err = control_open(&callbacks, &process->view, &process->control);
+    if (!err && has_store) /* signals that come meanwhile wait for the loop */
+        err = store_boot(source, process->source->name, &boot, diag);
+    if (err)
+        return err;
     process->n_workers = source->config->workers ? source->config->workers : count_cpus();
     uint32_t inherited = listen_inherited_workers();
     if (inherited && inherited != process->n_workers) {
@@ -321,9 +324,6 @@ static iso_err start(struct process *process, struct config_source *source, stru
                     inherited);
         process->n_workers = inherited;
     }
-    iso_err err = control_open(&callbacks, &process->view, &process->control);
-    if (err)
-        return err;
     process->registry = registry_new(process->n_workers);
     process->decap = decap_new();
     process->names = names_new(control_loop(process->control), apply_names, process);
@@ -343,9 +343,15 @@ static iso_err start(struct process *process, struct config_source *source, stru
     apply_first(process, first);
     struct document_hooks hooks = apply_hooks;
     hooks.owner = process;
+    if (has_store)
+        stored_add_hooks(&hooks);
     process->document = document_new(control_loop(process->control), &hooks, &source->doc, source->base_dir,
-                                     1, SLICE("file"));
+                                     boot.version, has_store ? SLICE("store") : SLICE("file"));
     control_set_document(process->control, process->document);
+    if (has_store)
+        err = stored_open(process, &boot, diag);
+    if (err)
+        return err;
     listen_close_unused();
     upgrade_finish();
     return ISO_OK;

@@ -22,5 +22,7 @@ int process_run(const struct process_source *source);
 
 /* Writes every fault as `file:line:column: path: message` to stderr. */
 void process_print_diag(const struct iso_diag *diag);
+/* The same to the log. */
+void process_log_diag(const struct iso_diag *diag);
 
 #endif

@@ -11,6 +11,7 @@
 #include "control/recorder.h"
 #include "health/health.h"
 #include "proxy/worker.h"
+#include "store/boot.h"
 #include "upstream/departure.h"
 
 #include <limits.h>
@@ -40,6 +41,7 @@ struct process {
     bool is_patient;
     void (*published)(void *arg); /* of the publication under way; NULL: none */
     void *published_arg;
+    struct stored *stored;     /* owns; NULL: there is no store */
     char executable[PATH_MAX]; /* that a successor is started from */
     pid_t successor;           /* 0: none */
 };
@@ -57,6 +59,18 @@ void apply_names(void *owner);
 extern const struct document_hooks apply_hooks;
 /* Forgets what is prepared, gives everything back that no worker uses. */
 void apply_fini(struct process *process);
+/* cli/stored.c: the process and its store. Threads: control. */
+struct stored;
+/* Opens the store for good; what the start found in force is `boot`. */
+iso_err stored_open(struct process *process, const struct store_boot *boot,
+                    struct iso_diag *diag) ISO_MUST_USE;
+void stored_close(struct process *process);
+/* What the document calls beside apply_hooks. */
+void stored_add_hooks(struct document_hooks *hooks);
+/* The file was read again: what becomes of it with a store. Makes `change` take the file's sections of this
+ * node and, with file: wins, all of it. False: refused, with the reason in change->diag. */
+bool stored_take_file(struct process *process, struct change *change, struct config_source *file);
+
 void apply_free_snapshot(struct process *process, struct snapshot *snapshot);
 
 #endif

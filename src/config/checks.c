@@ -284,6 +284,27 @@ bool check_file(struct decoder *decoder, const struct doc_node *node, struct sli
     return true;
 }
 
+bool check_off_or_file(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    return slice_eq(*text, SLICE("off")) || check_file(decoder, node, text);
+}
+
+bool check_store_url(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    if (!has_control(*text) &&
+        (slice_starts(*text, SLICE("postgresql://")) || slice_starts(*text, SLICE("postgres://"))))
+        return true;
+    struct slice file = slice_of(text->ptr + strlen("sqlite:"), text->len - strlen("sqlite:"));
+    if (!slice_starts(*text, SLICE("sqlite:")))
+        return refuse(decoder, node, "expected " EXPECT_STORE_URL);
+    if (slice_starts(file, SLICE("//")))
+        file = slice_of(file.ptr + 2, file.len - 2);
+    if (!check_file(decoder, node, &file))
+        return false;
+    *text = slice_str(arena_printf(decoder->arena, "sqlite:%.*s", SLICE_ARG(file)));
+    return true;
+}
+
 bool check_alpn(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     return slice_eq(*text, SLICE("http/1.1")) || slice_eq(*text, SLICE("h2")) ||

@@ -23,6 +23,8 @@
 #define EXPECT_REGEX            "a regular expression (PCRE2)"
 #define EXPECT_MAC              "auto or a MAC such as 02:00:00:00:00:01"
 #define EXPECT_SCHEME           "http or https"
+#define EXPECT_STORE_URL                                                                                     \
+    "sqlite:FILE or postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE[?OPTION=VALUE&...]"
 #define EXPECT_LOG_FORMAT                                                                                    \
     "json, common, combined or a text with fields in braces such as \"{client} {status}\""
 #define EXPECT_LIMIT_KEY "client_ip, header:NAME, cookie:NAME, query:NAME or all"
@@ -55,5 +57,8 @@ schema_check_fn check_scheme;      /* http, https */
 schema_check_fn check_limit_key;   /* a part of what a rate limit goes by; names of fields to lower case */
 schema_check_fn check_template;    /* known placeholders only */
 schema_check_fn check_log_format;  /* what observe/accesslog can compile, with a field in it */
+schema_check_fn check_off_or_file; /* "off" or a file name, made absolute in the same way */
+/* A URL that store/ takes; the file of sqlite: is made absolute in the same way. */
+schema_check_fn check_store_url;
 
 #endif

@@ -35,8 +35,9 @@ enum config_store_file {
 
 /* Where the configuration is kept beside the file. Source: H1, H3. */
 struct config_store {
-    struct slice url; /* "sqlite:/path" or "postgresql://..."; ptr NULL: no store, the file is the state */
-    uint8_t file;     /* enum config_store_file */
+    bool set;               /* false: no store, the file is the state */
+    struct slice url;       /* "sqlite:/path" or "postgresql://..." */
+    uint8_t file;           /* enum config_store_file */
     struct slice last_good; /* file of the last document in force; "off"; ptr NULL: by the kind of store */
     uint32_t timeout_ms;    /* of each call */
     uint32_t keep_versions;

@@ -67,6 +67,32 @@ static const struct schema_section resolver_section = {
     .keys = resolver_keys, .item = "a resolver", .doc = "How the names of targets are resolved, see dns.md."};
 #undef HOLDER
 
+#define HOLDER struct config_store
+static const struct schema_choice store_files[] = {
+    {"seed", CONFIG_STORE_FILE_SEED,
+     "the file fills an empty store; afterwards the store rules, and what the file says otherwise is logged"},
+    {"wins", CONFIG_STORE_FILE_WINS,
+     "the file rules at every start and SIGHUP, and is recorded as a version"},
+    {NULL}};
+static const struct schema_key store_keys[] = {
+    REQUIRED_TEXT("url", url, check_store_url, EXPECT_STORE_URL,
+                  "where versions of the configuration are kept"),
+    CHOICE("file", file, store_files, "seed", "what the file is beside the store"),
+    TEXT("last_good", last_good, check_off_or_file, "\"off\" or a file name", NULL,
+         "file that keeps the last document in force, to start from while the store is away; unset: "
+         "/var/lib/isobar/last-good.json for PostgreSQL, none for SQLite"),
+    NUMBER("timeout_ms", timeout_ms, 100, 60000, "3000", "for each call of the store"),
+    NUMBER("keep_versions", keep_versions, 2, 100000, "100",
+           "older versions are dropped, those beyond 256 MiB too"),
+    END};
+static const struct schema_section store_section = {
+    .keys = store_keys,
+    .item = "a store section",
+    .doc = "Where changes of the API are kept, see store.md. Without it the file is the state, and changes "
+           "last until "
+           "the next start. This section and admin come from the file of each node, never from the store."};
+#undef HOLDER
+
 #define HOLDER struct config
 static const struct schema_key config_keys[] = {
     SECTION("admin", admin, admin_section, "API, metrics and health of the balancer itself"),
@@ -87,6 +113,7 @@ static const struct schema_key config_keys[] = {
     ITEMS("target_groups", target_groups, n_target_groups, schema_target_group, "where requests go"),
     ITEMS("nodes", nodes, n_nodes, schema_node, "machines behind the packet tier"),
     OPTIONAL("l4", l4, l4.set, schema_l4, "the packet tier on this machine"),
+    OPTIONAL("store", store, store.set, store_section, "where versions of the configuration are kept"),
     OPTIONAL("decap", decap, decap.set, schema_decap,
              "what the packet tier sends here is taken out of its tunnel"),
     END};

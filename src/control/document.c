@@ -99,6 +99,30 @@ struct document *document_new(struct loop *loop, const struct document_hooks *ho
     return document;
 }
 
+/* The sections that no client may change, as text. */
+static void write_local(const struct document *document, const struct doc_node *root, struct text *out)
+{
+    for (const char *const *key = document->hooks.local_keys; key && *key; key++) {
+        const struct doc_node *node = doc_get(root, *key);
+        text_printf(out, "%s ", *key);
+        if (node)
+            json_write(node, NULL, out);
+    }
+}
+
+static void tell_in_force(struct document *document, const struct change *change)
+{
+    struct text json;
+    if (!document->hooks.in_force)
+        return;
+    text_init(&json);
+    if (!change->json.len)
+        json_write(document->doc.root, document->hooks.local_keys, &json);
+    document->hooks.in_force(document->hooks.owner, document->version,
+                             text_slice(change->json.len ? &change->json : &json));
+    text_fini(&json);
+}
+
 static void finish(struct change *change, enum change_outcome outcome, const struct config *tried)
 {
     struct document *document = change->document;
@@ -110,6 +134,7 @@ static void finish(struct change *change, enum change_outcome outcome, const str
     change->done(change, outcome, tried);
     diag_fini(&change->diag);
     text_fini(&change->changes);
+    text_fini(&change->json);
     if (change->fresh_config)
         config_free(change->fresh_config);
     if (change->fresh) {
@@ -171,9 +196,12 @@ static void on_published(void *arg)
     } else {
         doc_edit_redo(&change->edit);
     }
+    bool is_new = document->version != change->version; /* not a change of this node's own sections */
     document->version = change->version;
     change->wall_ms = clock_wall_ns() / NS_PER_MS;
-    remember(document, change->who, change->wall_ms, text_slice(&change->changes));
+    if (is_new)
+        remember(document, change->who, change->wall_ms, text_slice(&change->changes));
+    tell_in_force(document, change);
     finish(change, CHANGE_MADE, NULL);
     compact(document);
     run_queue(document);
@@ -193,6 +221,10 @@ static void prepare(struct change *change, struct config *config)
     const struct config *before = document_config(document);
     change->config = config;
     iso_err err = document->hooks.prepare(document->hooks.owner, &config, &change->diag);
+    bool is_committed = change->stored_version || !document->hooks.commit;
+    if (!err && !is_committed)
+        json_write(change->fresh ? change->fresh->root : document->doc.root, document->hooks.local_keys,
+                   &change->json);
     if (!change->fresh)
         doc_edit_undo(&change->edit);
     if (err) {
@@ -201,8 +233,37 @@ static void prepare(struct change *change, struct config *config)
         return;
     }
     document_write_changes(before, change->config, &change->changes);
-    change->version = document->version + 1;
-    publish(change);
+    change->version = change->stored_version ? change->stored_version : document->version + 1;
+    if (is_committed)
+        publish(change);
+    else
+        document->hooks.commit(document->hooks.owner, change);
+}
+
+void document_committed(struct change *change, enum commit_outcome outcome, uint64_t version,
+                        const char *reason)
+{
+    struct document *document = change->document;
+    if (outcome == COMMIT_MADE) {
+        change->version = version;
+        publish(change);
+        return;
+    }
+    document->hooks.discard(document->hooks.owner);
+    change->version = document->version;
+    if (change->call && outcome == COMMIT_CONFLICT)
+        api_fail(change->call, 409, "conflict", "",
+                 "another node has just made version %lu; look at it and try again", version);
+    else if (change->call && outcome == COMMIT_FAILED)
+        api_fail(change->call, 503, "store_unavailable", "", "nothing changed: the store is away: %s",
+                 reason);
+    else if (change->call)
+        api_fail(change->call, 503, "in_doubt", "",
+                 "the store did not confirm the change; should it have been made, it comes into force by "
+                 "itself: %s",
+                 reason);
+    finish(change, CHANGE_FAILED, NULL);
+    run_queue(document);
 }
 
 static struct config *decode(struct document *document, struct change *change)
@@ -217,6 +278,55 @@ static struct config *decode(struct document *document, struct change *change)
     return config;
 }
 
+/* A whole document that leaves the local sections out keeps them. */
+static void keep_local(struct document *document, struct change *change)
+{
+    struct doc_edit edit;
+    doc_edit_begin(&edit, change->fresh);
+    for (const char *const *key = document->hooks.local_keys; key && *key; key++) {
+        const struct doc_node *node = doc_get(document->doc.root, *key);
+        if (!node || change->fresh->root->kind != DOC_MAP || doc_get(change->fresh->root, *key))
+            continue;
+        struct doc_node *copy = doc_copy(change->fresh, node);
+        if (copy)
+            doc_edit_set(&edit, change->fresh->root, *key, copy);
+    }
+}
+
+static bool make(struct document *document, struct change *change)
+{
+    struct text before, after;
+    bool is_clients = change->call && document->hooks.local_keys;
+    if (!is_clients)
+        return change->make(change);
+    text_init(&before);
+    text_init(&after);
+    write_local(document, document->doc.root, &before);
+    bool is_made = change->make(change);
+    if (is_made && change->fresh)
+        keep_local(document, change);
+    if (is_made)
+        write_local(document, change->fresh ? change->fresh->root : document->doc.root, &after);
+    if (is_made && !slice_eq(text_slice(&before), text_slice(&after))) {
+        api_fail(change->call, 422, "invalid", "",
+                 "admin and store come from the file of each node: change them there, then "
+                 "send SIGHUP");
+        is_made = false;
+    }
+    text_fini(&before);
+    text_fini(&after);
+    return is_made;
+}
+
+static void take_number(struct document *document, struct change *change)
+{
+    document->version = change->version = change->stored_version;
+    change->wall_ms = clock_wall_ns() / NS_PER_MS;
+    remember(document, change->who, change->wall_ms, SLICE("[]"));
+    tell_in_force(document, change);
+    finish(change, CHANGE_MADE, NULL);
+}
+
 static void take(struct document *document, struct change *change)
 {
     change->version = document->version;
@@ -229,7 +339,7 @@ static void take(struct document *document, struct change *change)
     document->at_hand = change;
     set_diag(document, &change->diag);
     doc_edit_begin(&change->edit, &document->doc);
-    bool is_made = change->make(change);
+    bool is_made = make(document, change);
     if (!is_made || change->edit.is_too_deep) {
         doc_edit_undo(&change->edit);
         if (is_made && change->call)
@@ -238,7 +348,10 @@ static void take(struct document *document, struct change *change)
         return;
     }
     if (!change->is_dry_run && !change->fresh_config && changes_nothing(document, change)) {
-        finish(change, CHANGE_NONE, NULL);
+        if (change->stored_version)
+            take_number(document, change);
+        else
+            finish(change, CHANGE_NONE, NULL);
         return;
     }
     struct config *config = decode(document, change);
@@ -274,6 +387,7 @@ void document_submit(struct document *document, struct change *change)
     list_init(&change->node);
     diag_init(&change->diag);
     text_init(&change->changes);
+    text_init(&change->json);
     if (document->n_queued >= DOCUMENT_QUEUE_MAX) {
         if (change->call)
             api_fail(change->call, 503, "busy", "", "too many changes wait already");

@@ -32,6 +32,22 @@ struct document_hooks {
     void (*discard)(void *owner);
     /* The configuration in force. */
     const struct config *(*current)(void *owner);
+    /* Makes the prepared change durable: change->json as the version behind document_version(). Calls
+     * document_committed() once, later. NULL: there is no store, and versions are counted here. */
+    void (*commit)(void *owner, struct change *change);
+    /* A version came into force; `json` is the document without the local keys. NULL: nobody asks. */
+    void (*in_force)(void *owner, uint64_t version, struct slice json);
+    /* Keys of the root that no client may change and that are not part of what is committed: they come from
+     * the file of each node. Ends with NULL; may be NULL. */
+    const char *const *local_keys;
+};
+
+/* What became of a commit. */
+enum commit_outcome {
+    COMMIT_MADE,
+    COMMIT_CONFLICT, /* another node's version is newer; it comes into force here by itself */
+    COMMIT_FAILED,   /* the store is away: nothing changed */
+    COMMIT_IN_DOUBT, /* it may have been made, and then comes into force by itself */
 };
 
 /* What became of a change. */
@@ -71,10 +87,14 @@ struct change {
     struct doc *fresh;
     /* Of it, decoded already: then it is not done again. Owned until it is prepared. */
     struct config *fresh_config;
+    /* Not 0: it is in the store already, as this version, so it is not committed (a change of another node)
+     * and comes into force even when it changes nothing but the number. */
+    uint64_t stored_version;
 
     struct list node;
     uint64_t wall_ms;    /* when it came into force */
     struct text changes; /* owns: as version_info.changes */
+    struct text json;    /* owns: what is committed */
 };
 
 enum { DOCUMENT_QUEUE_MAX = 1000 };
@@ -85,6 +105,11 @@ struct document *document_new(struct loop *loop, const struct document_hooks *ho
                               const char *base_dir, uint64_t version, struct slice who);
 /* Changes that wait are abandoned. */
 void document_free(struct document **document);
+
+/* The answer to document_hooks.commit. `version`: the new one, or with COMMIT_CONFLICT the one that is there.
+ */
+void document_committed(struct change *change, enum commit_outcome outcome, uint64_t version,
+                        const char *reason);
 
 /* Takes a change; `done` is called once, possibly before this returns. */
 void document_submit(struct document *document, struct change *change);

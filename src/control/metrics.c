@@ -32,6 +32,7 @@ struct metric {
 #define OFFSET_TARGET(member)   offsetof(struct target_counters, member)
 /* Process metrics have whole names in the table, because not all begin with isobar_. */
 #define NAME_PROCESS(text)     text
+#define NAME_STORE(text)       "isobar_" text
 #define NAME_WORKER(text)      "isobar_" text
 #define NAME_LISTENER(text)    "isobar_" text
 #define NAME_CERTIFICATE(text) "isobar_" text
@@ -324,6 +325,7 @@ void metrics_write(struct text *text, const struct control_view *view, bool is_o
     struct page page = {.view = view};
     process_read(&page.process);
     add_rows(&page, SCOPE_PROCESS, 1);
+    add_rows(&page, SCOPE_STORE, view->store != NULL);
     add_worker_rows(&page);
     if (view->snapshot) {
         add_listener_rows(&page, view->snapshot);

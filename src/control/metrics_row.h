@@ -10,6 +10,7 @@
 
 enum scope {
     SCOPE_PROCESS,
+    SCOPE_STORE,
     SCOPE_WORKER,
     SCOPE_LISTENER,
     SCOPE_LIMIT,

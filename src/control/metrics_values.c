@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "health/states.h"
+#include "store/store.h"
 
 static double worker_cpu_s(pthread_t thread)
 {
@@ -63,6 +64,15 @@ VALUE_IS(PROCESS, open_fds, page->process.open_fds)
 VALUE_IS(PROCESS, max_fds, page->process.max_fds)
 VALUE_IS(PROCESS, threads, page->process.threads)
 VALUE_IS(PROCESS, start_time, page->process.start_time_s)
+VALUE_IS(STORE, available, store_is_available(page->view->store))
+VALUE_IS(STORE, in_force, store_figures(page->view->store)->in_force)
+VALUE_IS(STORE, known, store_figures(page->view->store)->known)
+VALUE_IS(STORE, commit_time, store_figures(page->view->store)->commit_ns_sum / 1e9)
+VALUE_IS(STORE, commit_time_max, store_figures(page->view->store)->commit_ns_max / 1e9)
+VALUE_IS(STORE, reconnects, store_figures(page->view->store)->reconnects)
+VALUE_IS(STORE, last_good, store_figures(page->view->store)->last_good_failures)
+VALUE_IS(STORE, commit_at, store_figures(page->view->store)->last_commit_wall_ns / 1e9)
+VALUE_IS(STORE, error_at, store_figures(page->view->store)->last_error_wall_ns / 1e9)
 VALUE_IS(WORKER, cpu, worker_cpu_s(page->view->workers[row->index].thread))
 VALUE_IS(WORKER, connections, worker_connections(page, row->index))
 VALUE_IS(GROUP, targets, row->group->n_targets)
@@ -131,4 +141,16 @@ bool choices_TARGET_last_check(const struct page *page, const struct row *row, u
     *label = slice_str(health_reason_word(LOAD(row->target->health.last_reason)));
     *value = 1;
     return i == 0;
+}
+
+bool choices_STORE_commits(const struct page *page, const struct row *row, uint32_t i, struct slice *label,
+                           uint64_t *value)
+{
+    static const char *const words[] = {"made", "conflict", "failed"};
+    const struct store_figures *figures = store_figures(page->view->store);
+    if (i == iso_countof(words))
+        return false;
+    *label = slice_str(words[i]);
+    *value = i == 0 ? figures->commits : i == 1 ? figures->conflicts : figures->failures;
+    return true;
 }

@@ -4,7 +4,6 @@
  * `answers` until the next turn, unless its deadline came first. */
 #include "store/store.h"
 
-#include "config/endpoint.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/random.h"
@@ -65,11 +64,6 @@ static const struct store_kind *kind_of(struct slice url)
 #include "store/kinds.def"
 #undef KIND
     return NULL;
-}
-
-bool store_takes_url(struct slice url)
-{
-    return kind_of(url) != NULL;
 }
 
 const char *store_shown_url(struct slice url, struct arena *arena)
@@ -282,11 +276,13 @@ void store_is_up(struct store *store, uint64_t version)
     }
     if (before != STORE_UP && store->events.on_available)
         store->events.on_available(store->events.owner, true);
-    if (version < store->figures.known && before == STORE_DOWN)
-        log_warning("store: version %" PRIu64
-                    " was in force here, and the store has lost it: it may have been "
-                    "restored from an older copy",
-                    store->figures.known);
+    if (version < store->figures.known) {
+        log_warning("store: it had version %" PRIu64 " and has %" PRIu64
+                    " now: it was restored from an older "
+                    "copy, or a standby without the last changes took over; what it has comes into force",
+                    store->figures.known, version);
+        store->figures.known = store->announced = store->tables_version = 0;
+    }
     store_moved(store, version);
     loop_later(store->loop, &store->start);
 }
@@ -344,7 +340,7 @@ iso_err store_open(const struct config_store *config, uint64_t known, struct loo
 {
     const struct store_kind *type = kind_of(config->url);
     struct store *store = calloc(1, sizeof(*store));
-    iso_assert(type && store); /* validation has refused other URLs */
+    iso_assert(type && store); /* check_store_url() has refused other URLs */
     *store = (struct store){.loop = loop,
                             .events = *events,
                             .type = type,
@@ -437,6 +433,7 @@ void store_get(struct store *store, uint64_t number, store_answer_fn *done, void
 void store_keep_good(struct store *store, uint64_t version, struct slice document)
 {
     know(store, version);
+    store->figures.in_force = version;
     if (store->last_good)
         last_good_write(store->last_good, version, document);
 }

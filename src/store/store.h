@@ -73,8 +73,6 @@ struct store_events {
     void (*on_available)(void *owner, bool is_available);
 };
 
-/* Is it a URL that some kind of store takes? Threads: any. */
-bool store_takes_url(struct slice url);
 /* A URL without its password, for messages. Owns: the arena. */
 const char *store_shown_url(struct slice url, struct arena *arena);
 
@@ -98,8 +96,8 @@ void store_get(struct store *store, uint64_t number, store_answer_fn *done, void
 /* Writes the tables of pools and backends anew for `version`; the answer to a load with in_tables false. */
 void store_fill_tables(struct store *store, uint64_t version, const struct config *config,
                        store_answer_fn *done, void *owner);
-/* The document as what a node starts from while the store is away (H3): writes the last good copy, in the
- * background. Call it with what came into force. */
+/* This document came into force as this version: it is what a node starts from while the store is away (H3).
+ * Writes the last good copy, in the background. */
 void store_keep_good(struct store *store, uint64_t version, struct slice document);
 
 bool store_is_available(const struct store *store);
@@ -111,7 +109,8 @@ struct store_figures {
     uint64_t loads, reconnects, last_good_failures;
     uint64_t commit_ns_sum, commit_ns_max; /* from the call to the answer, of those that were made */
     uint64_t last_commit_wall_ns, last_error_wall_ns;
-    uint64_t known; /* the newest version seen */
+    uint64_t known;    /* the newest version seen */
+    uint64_t in_force; /* that store_keep_good() named last */
 };
 const struct store_figures *store_figures(const struct store *store);
 

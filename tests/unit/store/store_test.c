@@ -132,15 +132,6 @@ static void a_shown_url_has_no_password(void **state)
     arena_fini(&arena);
 }
 
-static void urls_are_known_by_their_scheme(void **state)
-{
-    assert_true(store_takes_url(SLICE("sqlite:/x")));
-    assert_true(store_takes_url(SLICE("postgresql://h")));
-    assert_true(store_takes_url(SLICE("postgres://h")));
-    assert_false(store_takes_url(SLICE("mysql://h")));
-    assert_false(store_takes_url(SLICE("/x")));
-}
-
 static int begin(void **state)
 {
     char command[64];
@@ -178,7 +169,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_store_that_cannot_be_opened_says_why_and_answers, begin, end),
         cmocka_unit_test_setup_teardown(a_server_that_does_not_answer_costs_the_deadline, begin, end),
         cmocka_unit_test(a_shown_url_has_no_password),
-        cmocka_unit_test(urls_are_known_by_their_scheme),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
