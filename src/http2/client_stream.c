@@ -330,8 +330,9 @@ void http2_stream_deliver(struct http2_stream *stream)
         if (stream->owner && stream->head_delivered && has_pending(stream) &&
             stream->events->can_take(stream))
             deliver_body(stream);
+        /* The end is small: it goes along with what was too much just now. */
         if (stream->owner && stream->head_delivered && stream->in_ended && !stream->fail &&
-            !has_pending(stream) && stream->events->can_take(stream))
+            !has_pending(stream))
             deliver_end(stream);
     }
     stream->is_delivering = false;

@@ -53,7 +53,7 @@ struct exchange {
     struct buf
         *head; /* owns: the head as forwarded, kept while it may have to be sent again; then log texts */
     uint32_t head_len;
-    struct buf *unsent;   /* owns: the body so far, and its trailers, that could not be sent yet */
+    struct buf *unsent;   /* owns: the body so far, and its trailers, that may have to be sent (again) */
     uint32_t unsent_body; /* bytes of it before the trailers */
 
     uint8_t method;       /* enum http_method */
@@ -175,6 +175,8 @@ void forward_again(struct exchange *x);
 /* The attempt has failed before any byte of an answer: tries again where that is allowed, else fails with
  * `end`. */
 void forward_attempt_failed(struct exchange *x, enum exchange_end end);
+/* More of the body, and its end, as of carrier->send(). */
+enum conn_result forward_send(struct exchange *x, struct slice body, const struct http_message *trailers);
 /* The carrier's connection is open: the request is sent. */
 void forward_opened(struct exchange *x);
 /* It could not be opened; `err` is an errno value. */
@@ -268,5 +270,11 @@ enum exchange_end exchange_end_of_connect(int err);
 unsigned exchange_end_status(enum exchange_end end);
 const char *exchange_end_word(enum exchange_end end);
 const char *exchange_end_text(enum exchange_end end);
+
+/* Body bytes in x->unsent. */
+static inline uint32_t exchange_kept_body(const struct exchange *x)
+{
+    return x->unsent ? x->unsent_body : 0;
+}
 
 #endif

@@ -168,36 +168,39 @@ static enum open_result open_upstream(struct exchange *x)
     }
 }
 
-/* The body so far that could not be sent yet: its bytes, then the lines of its trailers if it has ended with
- * some. Without it what was read would be lost when the read buffer is used again. */
-static bool keep_unsent(struct exchange *x, const struct transfer_pieces *pieces)
+/* Body bytes that came, and its end, while they may have to be sent (again): in x->unsent the bytes, then the
+ * lines of the trailers. Without it what was read would be lost when the read buffer is used again. */
+static bool keep(struct exchange *x, struct slice body, const struct http_message *trailers)
 {
+    static const size_t before = sizeof("0\r\n") - 1;
     struct buf_pool *bufs = &x->worker->bufs;
-    bool ok = true;
-    if (!pieces || x->unsent || (pieces->n == 0 && !pieces->trailers))
+    uint32_t kept = exchange_kept_body(x);
+    if (body.len && !buf_append(bufs, &x->unsent, body))
+        return false;
+    x->unsent_body = kept + (uint32_t)body.len;
+    if (!trailers)
         return true;
-    for (int i = 0; ok && i < pieces->n; i++)
-        ok = buf_append(bufs, &x->unsent, slice_of(pieces->iov[i].iov_base, pieces->iov[i].iov_len));
-    x->unsent_body = x->unsent ? (uint32_t)buf_len(x->unsent) : 0;
-    if (ok && pieces->trailers) {
-        static const size_t before = sizeof("0\r\n") - 1;
-        size_t n = h1_write_last_chunk(x->worker->scratch, WORKER_SCRATCH_BYTES, pieces->trailers);
-        ok = n > before && buf_append(bufs, &x->unsent, slice_of(x->worker->scratch + before, n - before));
-    }
-    return ok;
+    size_t n = h1_write_last_chunk(x->worker->scratch, WORKER_SCRATCH_BYTES, trailers);
+    return n > before && buf_append(bufs, &x->unsent, slice_of(x->worker->scratch + before, n - before));
 }
 
-/* Whole, and small: sending it again costs no more than this. */
-static bool may_be_kept(const struct exchange *x)
+static struct slice body_of(const struct transfer_pieces *pieces)
 {
-    return x->request.is_done && x->request.bytes <= BODY_KEPT_BYTES;
+    return pieces && pieces->n ? slice_of(pieces->iov[0].iov_base, pieces->iov[0].iov_len)
+                               : (struct slice){0};
+}
+
+/* The carrier may give the request back unread: a small one can be sent again. */
+static bool may_come_back(const struct exchange *x)
+{
+    return x->carrier->keeps_body && !x->has_answer_head && x->request.bytes <= BODY_KEPT_BYTES;
 }
 
 /* What was kept, or `pieces` (NULL: no body yet). */
 static enum conn_result begin(struct exchange *x, const struct transfer_pieces *pieces)
 {
     const struct http_message *trailers = pieces ? pieces->trailers : NULL;
-    struct slice body = {0};
+    struct slice body = body_of(pieces);
     if (x->unsent) {
         char *data = x->unsent->data + x->unsent->start;
         size_t len = buf_len(x->unsent), used;
@@ -208,13 +211,19 @@ static enum conn_result begin(struct exchange *x, const struct transfer_pieces *
             h1_parse_trailers(data + x->unsent_body, len - x->unsent_body, &x->client->listener->limits,
                               x->worker->trailers, &used, &why) == H1_COMPLETE)
             trailers = x->worker->trailers;
-    } else if (pieces && pieces->n) {
-        body = slice_of(pieces->iov[0].iov_base, pieces->iov[0].iov_len);
     }
     enum conn_result result = x->carrier->begin(x, body, trailers);
-    if (result != CONN_FAILED && !(x->carrier->keeps_body && may_be_kept(x)))
+    if (result != CONN_FAILED && !may_come_back(x))
         buf_give(&x->worker->bufs, &x->unsent);
     return result;
+}
+
+enum conn_result forward_send(struct exchange *x, struct slice body, const struct http_message *trailers)
+{
+    bool is_kept = exchange_kept_body(x) + body.len == x->request.bytes;
+    if (x->carrier->keeps_body && !(is_kept && may_come_back(x) && keep(x, body, trailers)))
+        buf_give(&x->worker->bufs, &x->unsent);
+    return x->carrier->send(x, body, trailers);
 }
 
 /* Opens and sends; a pooled connection that breaks at the first write is replaced, since nothing was sent. */
@@ -223,7 +232,8 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
     for (;;) {
         enum open_result opened = open_upstream(x);
         bool has_to_wait = opened == OPEN_WAITS || (opened == OPENED && x->is_connecting);
-        if (has_to_wait && !keep_unsent(x, pieces)) {
+        bool is_kept = has_to_wait || (opened == OPENED && may_come_back(x));
+        if (is_kept && pieces && !x->unsent && !keep(x, body_of(pieces), pieces->trailers)) {
             exchange_fail(x, END_NO_MEMORY);
             return;
         }
@@ -232,10 +242,6 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
         if (has_to_wait) {
             forward_set_deadline(x, x->group->config->timeouts.connect_ms);
             break;
-        }
-        if (x->carrier->keeps_body && may_be_kept(x) && !keep_unsent(x, pieces)) {
-            exchange_fail(x, END_NO_MEMORY);
-            return;
         }
         if (begin(x, pieces) != CONN_FAILED) {
             forward_set_deadline(x, retry_patience_ms(x));

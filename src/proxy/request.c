@@ -121,7 +121,7 @@ size_t request_feed(struct exchange *x, char *data, size_t len)
         pieces.n ? slice_of(pieces.iov[0].iov_base, pieces.iov[0].iov_len) : (struct slice){0};
     /* A target that takes no more may have said why, so its answer is still read when the event of the broken
      * connection comes (cases C-019 C-048). */
-    if (x->carrier->send(x, body, pieces.trailers) == CONN_FAILED)
+    if (forward_send(x, body, pieces.trailers) == CONN_FAILED)
         x->discard = true;
     return used;
 }
@@ -134,7 +134,7 @@ static void end_body(struct exchange *x, const struct http_message *trailers)
     x->expects_continue = false;
     if (!transfer_end(&x->request, trailers, &scratch, &pieces))
         exchange_abort(x, END_CLIENT_ABORT_BODY);
-    else if (!x->discard && x->carrier->send(x, (struct slice){0}, pieces.trailers) == CONN_FAILED)
+    else if (!x->discard && forward_send(x, (struct slice){0}, pieces.trailers) == CONN_FAILED)
         x->discard = true;
 }
 

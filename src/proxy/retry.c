@@ -65,8 +65,7 @@ bool retry_can_replay(const struct exchange *x)
 /* The request, its body included, is still here. */
 static bool has_all(const struct exchange *x)
 {
-    uint64_t kept = x->unsent ? x->unsent_body : 0;
-    return x->request.is_done && kept == x->request.bytes && !x->answer_begun;
+    return x->request.is_done && exchange_kept_body(x) == x->request.bytes && !x->answer_begun;
 }
 
 bool retry_take(struct exchange *x, enum exchange_end end)

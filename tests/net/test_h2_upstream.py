@@ -141,11 +141,14 @@ def test_a_body_arrives_whole_within_the_windows(stand, origin, size, how):
 
 def test_C_056_a_smaller_window_in_the_middle_of_a_stream_is_kept_to(stand, origin):
     def answer(stream):
-        stream.wait(lambda s: len(s.body) > 10_000)
+        # python3-h2 takes what is still on its way for an overrun: nothing is when the window is used up
+        stream.wait(lambda s: len(s.body) == 65535)
         stream.connection.do(lambda h2c: h2c.update_settings({4: 1000}))
+        stream.wait(lambda s: s.connection.is_settled)
+        stream.give_credit()
         stream.answer(b"%d" % len(stream.read_body()))
 
-    target = origin(answer)
+    target = origin(answer, takes_body=False)
     front(stand, target)
     response = stand.ask("POST", body=b"x" * 400_000)
     assert (response.status, response.body) == (200, b"400000")
@@ -155,16 +158,11 @@ def test_a_target_that_gives_no_credit_stops_the_client_and_nothing_grows(stand,
     gate = threading.Event()
 
     def answer(stream):
-        stream.takes_body = False
         gate.wait(30)
-        with stream.connection.lock:
-            taken = len(stream.body)
-            stream.takes_body = True
-            stream.connection.h2.acknowledge_received_data(taken, stream.number)
-            stream.connection.flush()
+        stream.give_credit()
         stream.answer(b"%d" % len(stream.read_body()))
 
-    target = origin(answer)
+    target = origin(answer, takes_body=False)
     front(stand, target)
     client, size = stand.client(), 12_000_000
     client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % size)
@@ -295,12 +293,13 @@ def test_a_reset_stream_is_a_gateway_error_and_only_what_may_be_repeated_is(stan
 
 
 def test_a_reset_in_the_middle_of_an_answer_cuts_the_client_off_and_no_other_stream(stand, origin):
-    release = threading.Event()
+    release, is_half_there = threading.Event(), threading.Event()
 
     def answer(stream):
         stream.head(200, [("content-length", "10")])
         stream.send(b"half")
         if stream.path == "/cut":
+            is_half_there.wait(20)
             stream.reset(CANCEL)
         else:
             release.wait(20)
@@ -311,7 +310,9 @@ def test_a_reset_in_the_middle_of_an_answer_cuts_the_client_off_and_no_other_str
     whole, cut = stand.client(), stand.client()
     whole.request("GET", "/whole")
     cut.request("GET", "/cut")
-    assert b"123456" not in cut.read_to_end()
+    assert cut.read_response_head().length == 10
+    is_half_there.set()
+    assert cut.read_to_end() in (b"", b"half")
     release.set()
     assert whole.read_response().body == b"half123456"
     assert target.n_connections == 1

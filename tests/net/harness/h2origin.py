@@ -28,7 +28,7 @@ class Stream:
         self.changed = threading.Condition(connection.lock)
         self.ended = False
         self.reset_code = None
-        self.takes_body = True  # gives credit for what it has read
+        self.takes_body = connection.origin.takes_body  # gives credit for what it has read
 
     def get(self, name, default=None):
         return next((value for key, value in self.fields if key == name), default)
@@ -45,6 +45,13 @@ class Stream:
     def read_body(self, timeout_s=30):
         assert self.wait(lambda stream: stream.ended or stream.reset_code is not None, timeout_s), "no end of the body"
         return self.body
+
+    def give_credit(self):
+        """From now on, and for what has come so far."""
+        with self.connection.lock:
+            self.takes_body = True
+            self.connection.h2.acknowledge_received_data(len(self.body), self.number)
+            self.connection.flush()
 
     def head(self, status=200, fields=(), end=False):
         self.connection.do(lambda h2c: h2c.send_headers(self.number, [(":status", str(status)), *fields], end_stream=end))
@@ -94,6 +101,7 @@ class Connection:
         self.is_closed = False
         self.streams = {}
         self.n_pings = 0
+        self.is_settled = False  # our last SETTINGS was acknowledged
         self.goaway_code = None
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
             client_side=False, header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False,
@@ -108,6 +116,7 @@ class Connection:
                 self.is_closed = True
 
     def do(self, action):
+        self.is_settled = False
         with self.lock:
             try:
                 action(self.h2)
@@ -171,6 +180,8 @@ class Connection:
         elif isinstance(event, h2.events.StreamReset):
             if stream:
                 stream.reset_code = event.error_code
+        elif isinstance(event, h2.events.SettingsAcknowledged):
+            self.is_settled = True
         elif isinstance(event, h2.events.PingReceived):
             self.n_pings += 1
         elif isinstance(event, h2.events.ConnectionTerminated):
@@ -182,10 +193,11 @@ class Connection:
 class H2Origin(Backend):
     """`on_request(stream)` answers; the default waits for the end of the request and answers with the origin's name."""
 
-    def __init__(self, on_request=None, name="backend", settings=None, context=None, **options):
+    def __init__(self, on_request=None, name="backend", settings=None, context=None, takes_body=True, **options):
         self.on_request = on_request or self.answer_by_name
         self.settings = settings or {}
         self.context = context  # of TLS; None: plain
+        self.takes_body = takes_body
         self.connections = []
         super().__init__(self.speak, name=name, **options)
 
