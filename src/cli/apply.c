@@ -211,6 +211,7 @@ static void note_leaving(struct process *process, const struct snapshot *now, co
 static void adopt(struct process *process, struct snapshot *now)
 {
     struct snapshot *old = process->current;
+    share_apply(process, now);
     snapshot_ref(now);
     process->current = now;
     process->version = now->version;

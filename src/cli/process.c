@@ -279,6 +279,7 @@ static void log_ready(const struct process *process)
 
 static void wind_up(struct process *process)
 {
+    shared_state_stop(&process->shared); /* it answers into the loops of workers, which serve nobody now */
     for (uint32_t w = 0; w < process->n_workers && process->workers; w++)
         if (process->workers[w]) {
             worker_stop(process->workers[w], 0);

@@ -27,14 +27,15 @@ struct process {
     struct snapshot *prepared;    /* owns: built, not in force; NULL: none */
     struct departures departures; /* targets that leave */
     struct snapshot *retired;     /* list of those that workers may still use */
-    uint64_t version;          /* of the current snapshot; counts what was built, not what was configured */
-    struct snapshot_log *log;  /* the current one; the snapshots own it */
-    struct health *health;     /* owns */
-    struct control *control;   /* owns */
-    struct document *document; /* owns */
-    struct recorder *recorder; /* owns */
-    struct names *names;       /* owns */
-    struct decap *decap;       /* owns */
+    uint64_t version;            /* of the current snapshot; counts what was built, not what was configured */
+    struct snapshot_log *log;    /* the current one; the snapshots own it */
+    struct health *health;       /* owns */
+    struct shared_state *shared; /* owns; NULL: never asked for */
+    struct control *control;     /* owns */
+    struct document *document;   /* owns */
+    struct recorder *recorder;   /* owns */
+    struct names *names;         /* owns */
+    struct decap *decap;         /* owns */
     struct control_view view;
     struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer, settle_timer;
     uint64_t settle_until_ns;
@@ -55,6 +56,8 @@ iso_err apply_build(struct process *process, struct config **config, struct snap
 void apply_first(struct process *process, struct snapshot *first);
 /* Names have other addresses (names_new()). */
 void apply_names(void *owner);
+/* cli/share.c: connects to the shared state that the snapshot asks for, before workers see it. */
+void share_apply(struct process *process, struct snapshot *snapshot);
 /* What the document calls. */
 extern const struct document_hooks apply_hooks;
 /* Forgets what is prepared, gives everything back that no worker uses. */

@@ -76,7 +76,7 @@ static void diff_value(const struct schema_key *key, const void *from, const voi
     key->type->print(key, to, &after);
     if (!slice_eq(text_slice(&before), text_slice(&after))) {
         begin_change(line, prefix, key->name);
-        if (before.len > VALUE_BYTES_MAX || after.len > VALUE_BYTES_MAX) {
+        if (key->is_secret || before.len > VALUE_BYTES_MAX || after.len > VALUE_BYTES_MAX) {
             text_printf(line, " changed");
         } else {
             text_printf(line, " ");

@@ -14,6 +14,7 @@
 
 #include "config/model_l4.h"
 #include "config/model_tls.h"
+#include "config/redis_url.h"
 
 /* Where to listen or connect. */
 struct config_endpoint {
@@ -346,6 +347,16 @@ struct config_admin {
     } tls;
 };
 
+/* Where nodes keep what they share; not set: each keeps its own. */
+struct config_shared_state {
+    bool set;
+    struct slice url;
+    uint32_t timeout_ms;
+    struct slice ca_file; /* of rediss://; ptr NULL: the system's authorities */
+    /* from the url */
+    struct redis_url server;
+};
+
 struct config {
     struct arena arena; /* owns everything below */
     uint32_t n_shares;  /* control thread only: holders beside the first, see config_share() */
@@ -360,6 +371,7 @@ struct config {
     uint32_t shutdown_ms; /* key shutdown_s: how long SIGTERM waits for requests in flight */
     struct config_access_log access_log;
     struct config_resolver resolver;
+    struct config_shared_state shared_state;
     struct config_load_balancer *load_balancers;
     uint32_t n_load_balancers;
     struct config_certificate *certificates;

@@ -47,7 +47,8 @@ struct schema_key {
     uint32_t count_offset;   /* lists: of the number of elements */
     uint32_t present_offset; /* sections: of a bool that becomes true when the section is there */
     bool required;
-    bool optional; /* sections: without it the fields stay zero instead of getting defaults */
+    bool is_secret; /* its value is not shown where changes are told */
+    bool optional;  /* sections: without it the fields stay zero instead of getting defaults */
     uint64_t min, max;
     const char *default_text;             /* as written in a file; NULL: none */
     schema_check_fn *check;               /* of each text */

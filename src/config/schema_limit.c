@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the table about rate limits. */
+/* The part of the table about what is counted and kept beyond one request: rate limits, and where nodes share
+ * what they keep. */
 #include "config/schema_table.h"
 
 static const struct schema_choice algorithms[] = {
@@ -28,4 +29,21 @@ const struct schema_section schema_rate_limit = {
     .keys = rate_limit_keys,
     .item = "a rate limit",
     .doc = "Refuses requests beyond a client's share with 429, before a target is chosen."};
+#undef HOLDER
+
+#define HOLDER struct config_shared_state
+static const struct schema_key shared_state_keys[] = {
+    {KEY("url", type_text, "redis://[[user]:password@]host[:port][/db]; rediss:// over TLS; Redis or Valkey"),
+     .offset = FIELD(url, struct slice), .required = true},
+    NUMBER("timeout_ms", timeout_ms, 1, 1000, "5",
+           "that a request waits for a session's target; then the algorithm decides"),
+    TEXT("ca_file", ca_file, check_file, EXPECT_FILE, NULL,
+         "whose signature the server's certificate needs (rediss://); unset: the system's authorities"),
+    END};
+const struct schema_section schema_shared_state = {
+    .keys = shared_state_keys,
+    .item = "a shared state",
+    .doc =
+        "A Redis or Valkey where nodes share sessions, see affinity.md. While it is slow or away each node "
+        "goes on by itself."};
 #undef HOLDER

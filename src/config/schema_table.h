@@ -11,7 +11,7 @@
 /* schema_listener.c */
 extern const struct schema_section schema_load_balancer, schema_rule;
 /* schema_limit.c */
-extern const struct schema_section schema_rate_limit;
+extern const struct schema_section schema_rate_limit, schema_shared_state;
 /* schema_group.c */
 extern const struct schema_section schema_target_group;
 /* schema_l4.c */

@@ -300,6 +300,7 @@ void validate_config(struct config *config, struct doc *doc)
     validate_trusted_proxies(&v);
     validate_groups(&v);
     validate_resolver(&v);
+    validate_shared_state(&v);
     validate_l4(&v);
     bool has_listener = listeners.n > 0 || config->l4.set;
     report_twins(&v.groups, doc, report_name_twin);

@@ -33,6 +33,7 @@ void validate_rule_protocol(struct validator *v, const struct config_listener *l
 void validate_rules(struct validator *v, struct config_listener *listener, const struct doc_node *node);
 void validate_rate_limit(struct validator *v, const struct config_rate_limit *limit,
                          const struct doc_node *node);
+void validate_shared_state(struct validator *v);
 void validate_redirect(struct validator *v, const struct config_redirect *redirect,
                        const struct doc_node *node);
 void validate_certificates(struct validator *v);

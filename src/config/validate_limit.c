@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rate limits: keys that go together, and numbers that come to a rate which can be counted. */
+/* Rate limits: keys that go together, and numbers that come to a rate which can be counted. The shared state:
+ * a URL that can be used. */
 #include "config/validate_internal.h"
 
 enum { KEY_PARTS_MAX = 4, REFILL_MAX_S = 30 * 86400 };
@@ -31,4 +32,17 @@ void validate_rate_limit(struct validator *v, const struct config_rate_limit *li
         validate_fault(v, validate_at(node, "burst"),
                        "of %u would take more than 30 days to fill at %u requests in %u s, expected less",
                        limit->burst, limit->requests, limit->period_ms / 1000);
+}
+
+void validate_shared_state(struct validator *v)
+{
+    struct config_shared_state *shared = &v->config->shared_state;
+    const struct doc_node *node = doc_get(v->doc->root, "shared_state");
+    const char *why;
+    if (!shared->url.ptr)
+        return;
+    if (!redis_url_parse(shared->url, &v->config->arena, &shared->server, &why))
+        validate_fault(v, doc_get(node, "url"), "is no URL of a Redis, %s", why);
+    else if (shared->ca_file.ptr && !shared->server.is_tls)
+        validate_fault(v, doc_get(node, "ca_file"), "is for rediss://, but the url is redis://");
 }

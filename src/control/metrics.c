@@ -324,6 +324,8 @@ void metrics_write(struct text *text, const struct control_view *view, bool is_o
 {
     struct page page = {.view = view};
     process_read(&page.process);
+    if (view->shared)
+        shared_state_figures(view->shared, &page.shared);
     add_rows(&page, SCOPE_PROCESS, 1);
     add_rows(&page, SCOPE_STORE, view->store != NULL);
     add_worker_rows(&page);

@@ -42,6 +42,7 @@ struct page {
     struct prom prom;
     const struct control_view *view;
     struct process_figures process;
+    struct shared_figures shared;
     struct row *rows[SCOPE_COUNT]; /* owns */
     uint32_t n_rows[SCOPE_COUNT];
 };

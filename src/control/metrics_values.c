@@ -56,6 +56,12 @@ VALUE_IS(PROCESS, shutting_down, page->view->is_shutting_down)
 VALUE_IS(PROCESS, config_version, page->view->snapshot ? page->view->snapshot->version : 0)
 VALUE_IS(PROCESS, reload_good, !page->view->reload.last_failed)
 VALUE_IS(PROCESS, reload_time, (double)page->view->reload.succeeded_wall_ns / 1e9)
+VALUE_IS(PROCESS, shared_up, page->shared.is_up)
+VALUE_IS(PROCESS, shared_outages, page->shared.outages)
+VALUE_IS(PROCESS, shared_stored, page->shared.stored)
+VALUE_IS(PROCESS, shared_waiting, page->shared.waiting)
+VALUE_IS(PROCESS, shared_lost, page->shared.lost)
+VALUE_IS(PROCESS, shared_errors, page->shared.errors)
 VALUE_IS(PROCESS, log_lost, page->view->accesslog ? accesslog_lost(page->view->accesslog) : 0)
 VALUE_IS(PROCESS, cpu, page->process.cpu_s)
 VALUE_IS(PROCESS, resident, page->process.resident_bytes)
@@ -115,6 +121,18 @@ bool choices_PROCESS_reloads(const struct page *page, const struct row *row, uin
     *label = i ? SLICE("failure") : SLICE("success");
     *value = i ? page->view->reload.failed : page->view->reload.succeeded;
     return i < 2;
+}
+
+bool choices_PROCESS_shared_lookups(const struct page *page, const struct row *row, uint32_t i,
+                                    struct slice *label, uint64_t *value)
+{
+    const struct slice labels[] = {SLICE("found"), SLICE("none"), SLICE("unanswered")};
+    const uint64_t values[] = {page->shared.found, page->shared.none, page->shared.unanswered};
+    if (i == iso_countof(labels))
+        return false;
+    *label = labels[i];
+    *value = values[i];
+    return true;
 }
 
 bool choices_TARGET_state(const struct page *page, const struct row *row, uint32_t i, struct slice *label,

@@ -3,15 +3,14 @@
 
 #include "core/clock.h"
 #include "core/hash.h"
+#include "proxy/affinity_share.h"
 #include "proxy/exchange.h"
+#include "shared/session_key.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
 
-/* Ids are the upper half of a hash of the target's name: the same on every node and over restarts. In the
- * table 32 bits serve, in the cookie all 64. */
-static const uint64_t id_seed = 0x69736f6261725f31ull;
-
+/* Targets are named by session_target_id(): in the table 32 bits of it serve, in the cookie all 64. */
 enum { ID_DIGITS = 16, SESSION_BYTES = 16, COOKIE_MAX = 128 };
 
 struct affinity_id {
@@ -32,7 +31,7 @@ void affinity_build(struct snapshot *snapshot, struct snap_group *group)
         return;
     group->affinity = arena_array(&snapshot->arena, struct affinity_id, group->n_targets + 1);
     for (uint32_t i = 0; i < group->n_targets; i++)
-        group->affinity[i] = (struct affinity_id){iso_hash64(group->pool.names[i], id_seed), i};
+        group->affinity[i] = (struct affinity_id){session_target_id(group->pool.names[i]), i};
     qsort(group->affinity, group->n_targets, sizeof(*group->affinity), by_id);
     group->affinity_key = (struct siphash_key){iso_hash64(config->secret, 1), iso_hash64(config->secret, 2)};
     if (config->type != CONFIG_AFFINITY_COOKIE && !group->runtime->sessions)
@@ -41,7 +40,7 @@ void affinity_build(struct snapshot *snapshot, struct snap_group *group)
 
 static uint64_t id_of(const struct snap_group *group, uint32_t target)
 {
-    return iso_hash64(group->pool.names[target], id_seed);
+    return session_target_id(group->pool.names[target]);
 }
 
 /* The first id at or above; ids of the table have only their upper half. */
@@ -63,7 +62,7 @@ static uint32_t find_id(const struct snap_group *group, uint64_t id, bool upper_
 
 static uint32_t find_name(const struct snap_group *group, struct slice name)
 {
-    return find_id(group, iso_hash64(name, id_seed), false);
+    return find_id(group, session_target_id(name), false);
 }
 
 static void put_hex(char *out, uint64_t v)
@@ -130,13 +129,12 @@ static uint32_t read_cookie_value(const struct snap_group *group, struct slice v
 
 static uint64_t session_key(const struct snap_group *group, struct slice id)
 {
-    return siphash(&group->runtime->session_salt, id);
+    return session_table_key(&group->runtime->session_salt, id);
 }
 
-/* IPv6 clients own their whole /64. */
 static uint64_t address_key(const struct snap_group *group, const struct ip_addr *ip)
 {
-    return session_key(group, slice_of((const char *)ip->bytes, ip->family == 6 ? 8 : 4));
+    return session_table_key_of_client(&group->runtime->session_salt, ip);
 }
 
 static uint32_t now_s(const struct exchange *x)
@@ -155,7 +153,7 @@ static void identify(const struct snap_group *group, struct http_message *msg, c
                      struct affinity_view *who)
 {
     const struct config_affinity *config = &group->config->affinity;
-    struct slice value;
+    struct slice value = {0};
     *who = (struct affinity_view){.target = BALANCE_NONE};
     who->has_cookie = config->type != CONFIG_AFFINITY_CLIENT_IP &&
                       http_message_cookie(msg, config->cookie, &value) && value.len > 0 &&
@@ -164,6 +162,7 @@ static void identify(const struct snap_group *group, struct http_message *msg, c
         who->key = who->has_cookie ? session_key(group, value) : address_key(group, client);
     else if (who->has_cookie)
         who->target = read_cookie_value(group, value);
+    who->session = who->has_cookie ? value : (struct slice){0};
 }
 
 void affinity_note_request(struct exchange *x, struct http_message *msg)
@@ -171,6 +170,7 @@ void affinity_note_request(struct exchange *x, struct http_message *msg)
     const struct config_affinity *config = &x->group->config->affinity;
     struct affinity_view who;
     uint32_t half;
+    bool is_renewed = false;
     x->bound_target = BALANCE_NONE;
     if (config->type == CONFIG_AFFINITY_NONE)
         return;
@@ -180,8 +180,23 @@ void affinity_note_request(struct exchange *x, struct http_message *msg)
         return;
     x->has_session = who.has_cookie;
     x->session_key = who.key;
-    if (local_sessions_find(x->group->runtime->sessions, who.key, now_s(x), ttl_s(x), &half))
+    share_note_client(x, who.session);
+    if (!local_sessions_find(x->group->runtime->sessions, who.key, now_s(x), ttl_s(x), &half, &is_renewed))
+        share_ask(x);
+    else
         x->bound_target = find_id(x->group, (uint64_t)half << 32, true);
+    if (is_renewed)
+        share_note_renewed(x);
+}
+
+void affinity_adopt(struct exchange *x, struct slice name)
+{
+    uint32_t target = find_name(x->group, name);
+    if (target == BALANCE_NONE)
+        return; /* it has left the group: the algorithm decides, and binds anew */
+    x->bound_target = target;
+    local_sessions_put(x->group->runtime->sessions, x->session_key, now_s(x), ttl_s(x),
+                       session_target_half(name));
 }
 
 /* Active, or draining with time left: its sessions may stay (C3, case C-101). So they may while health is
@@ -242,6 +257,8 @@ bool affinity_session_find(const struct snap_group *group, struct slice id, uint
 
 bool affinity_session_end(const struct snap_group *group, struct slice id)
 {
+    if (group->shared && group->runtime->sessions)
+        shared_state_forget(group->shared, group->config->name, id);
     return group->runtime->sessions && local_sessions_drop(group->runtime->sessions, key_of(group, id));
 }
 
@@ -308,10 +325,12 @@ static bool make_session_id(char out[2 * SESSION_BYTES])
     return true;
 }
 
-static void bind_session(struct exchange *x, uint32_t target)
+/* `session` is a new one's id; ptr NULL: the client is the one of the request. */
+static void bind_session(struct exchange *x, struct slice session, uint32_t target)
 {
     local_sessions_put(x->group->runtime->sessions, x->session_key, now_s(x), ttl_s(x),
-                       (uint32_t)(id_of(x->group, target) >> 32));
+                       session_target_half(x->group->pool.names[target]));
+    share_bind(x, session, target);
 }
 
 bool affinity_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch)
@@ -328,16 +347,16 @@ bool affinity_note_answer(struct exchange *x, struct http_message *msg, struct s
         return add_set_cookie(x, msg, scratch, slice_of(value, put_cookie_value(x->group, target, value)));
     case CONFIG_AFFINITY_CLIENT_IP:
         if (x->bound_target != target)
-            bind_session(x, target);
+            bind_session(x, (struct slice){0}, target);
         return true;
     case CONFIG_AFFINITY_SESSION:
         break;
     }
     if (x->bound_target != target)
-        bind_session(x, target);
+        bind_session(x, (struct slice){0}, target);
     if (x->has_session || !make_session_id(value))
         return true; /* without an id the address still binds it */
     x->session_key = session_key(x->group, slice_of(value, 2 * SESSION_BYTES));
-    bind_session(x, target);
+    bind_session(x, slice_of(value, 2 * SESSION_BYTES), target);
     return add_set_cookie(x, msg, scratch, slice_of(value, 2 * SESSION_BYTES));
 }

@@ -18,12 +18,13 @@ struct snapshot;
 
 /* What a group knows of a client. */
 struct affinity_view {
-    bool has_cookie; /* the client sent one that could bind it */
-    bool may_serve;  /* the target may, so that the request would go there */
-    uint64_t key;    /* in the table; 0: the cookie itself names the target */
-    uint32_t target; /* that the client is bound to; BALANCE_NONE: to none of the group's */
-    uint32_t age_s;  /* since it was bound to that target */
-    uint32_t left_s; /* until the entry ends, unless it is used; 0: there is none */
+    bool has_cookie;      /* the client sent one that could bind it */
+    bool may_serve;       /* the target may, so that the request would go there */
+    struct slice session; /* borrows from the request: the cookie's value; ptr NULL: it sent none */
+    uint64_t key;         /* in the table; 0: the cookie itself names the target */
+    uint32_t target;      /* that the client is bound to; BALANCE_NONE: to none of the group's */
+    uint32_t age_s;       /* since it was bound to that target */
+    uint32_t left_s;      /* until the entry ends, unless it is used; 0: there is none */
 };
 
 /* Computes what a group with affinity needs: the ids of its targets. Threads: control. */
@@ -31,6 +32,8 @@ void affinity_build(struct snapshot *snapshot, struct snap_group *group);
 
 /* Reads the client's cookie while the request's head is at hand. */
 void affinity_note_request(struct exchange *x, struct http_message *msg);
+/* The shared store says that the client belongs to the target of this name. */
+void affinity_adopt(struct exchange *x, struct slice name);
 /* The target that the request is bound to, if it may still serve; BALANCE_NONE otherwise. */
 uint32_t affinity_target(struct exchange *x);
 /* The same for a request that is not made: renews nothing, gives nothing up, counts nothing. The group has
@@ -41,7 +44,8 @@ void affinity_peek(const struct snap_group *group, struct http_message *msg, con
  * is none that names a target of the group. Threads: any. */
 bool affinity_session_find(const struct snap_group *group, struct slice id, uint64_t now_ns,
                            struct affinity_view *view);
-/* Forgets it: the next request is routed by the algorithm. False when there was none. Threads: any. */
+/* Forgets it, in the shared store and on the other nodes too: the next request is routed by the algorithm.
+ * False when there was none in this process. Threads: any. */
 bool affinity_session_end(const struct snap_group *group, struct slice id);
 /* The target has answered: binds the client to it where that is new, and tells it by Set-Cookie. False: no
  * room. */

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "proxy/affinity.h"
+#include "proxy/affinity_share.h"
 #include "proxy/ratelimit.h"
 #include "proxy/rewrite.h"
 
@@ -174,6 +175,7 @@ void exchange_release(struct exchange *x)
     transfer_fini(&x->request, &worker->bufs);
     transfer_fini(&x->response, &worker->bufs);
     splice_drop(x);
+    share_end(x);
     list_remove(&x->draining);
     buf_give(&worker->bufs, &x->unsent);
     buf_give(&worker->bufs, &x->head);

@@ -5,6 +5,7 @@
  * Whether a request may be sent again is retry.c's to say. A pooled connection that turns out stale gives one
  * such retry for free; other retries count against retry.attempts. */
 #include "proxy/affinity.h"
+#include "proxy/affinity_share.h"
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
@@ -86,6 +87,7 @@ static bool wait_for_connection(struct exchange *x)
 void forward_leave_pending(struct exchange *x)
 {
     retry_leave(x);
+    share_leave(x);
     if (!x->is_pending)
         return;
     x->is_pending = false;
@@ -301,7 +303,11 @@ void forward_due(struct exchange *x)
 void forward_start(struct exchange *x, const struct transfer_pieces *pieces)
 {
     retry_earn(x);
-    attempt(x, pieces);
+    if (!share_is_asking(x)) {
+        attempt(x, pieces);
+    } else if (!keep_unsent(x, pieces) || !client_arm(x->client)) { /* it must be seen to give up */
+        exchange_fail(x, END_NO_MEMORY);
+    }
 }
 
 void forward_again(struct exchange *x)

@@ -153,6 +153,8 @@ iso_err snapshot_build(struct config **config, const struct snapshot_parts *part
     snapshot->listeners = arena_array(&snapshot->arena, struct snap_listener, n_listeners + 1);
 
     iso_err err = snapshot_load_certs(snapshot, parts->earlier, diag);
+    if (!err)
+        err = snapshot_add_shared_tls(snapshot, diag);
     for (uint32_t g = 0; g < (*config)->n_target_groups && !err; g++) {
         snapshot->n_groups = g + 1;
         err = build_group(snapshot, parts, g, diag);
@@ -232,6 +234,8 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
         if (snapshot->groups[g].tls)
             tls_client_unref(&snapshot->groups[g].tls);
     }
+    if (snapshot->shared_tls)
+        tls_client_unref(&snapshot->shared_tls);
     snapshot_release_certs(snapshot);
     arena_fini(&snapshot->arena);
     if (snapshot->config)

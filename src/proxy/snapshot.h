@@ -13,6 +13,7 @@
 #include "proxy/forwarded.h"
 #include "proxy/route.h"
 #include "proxy/sni.h"
+#include "shared/state.h"
 #include "tls/client.h"
 #include "tls/server.h"
 #include "upstream/backend.h"
@@ -49,6 +50,7 @@ struct snap_group {
     struct balance_pool pool;
     const struct balance_method *method;
     struct balance_table *table;
+    struct shared_state *shared;       /* borrows: the process's; NULL: sessions are this process's alone */
     struct affinity_id *affinity;      /* [n_targets], sorted; NULL: no affinity */
     struct siphash_key affinity_key;   /* signs cookies */
     struct snap_group_worker *workers; /* [n_workers] */
@@ -111,7 +113,8 @@ struct snapshot {
     struct snap_certs *cert_set; /* shared (counted) */
     struct tls_cert **certs;     /* [n_certs]; of the set; same indexes as config->certificates */
     uint32_t n_certs;
-    struct snap_group *groups; /* same indexes as config->target_groups */
+    struct tls_client *shared_tls; /* owns one reference; of shared_state; NULL: plain */
+    struct snap_group *groups;     /* same indexes as config->target_groups */
     uint32_t n_groups;
     struct snap_worker *workers;    /* [n_workers] */
     const struct snapshot_log *log; /* NULL: off; set before it is published */

@@ -132,6 +132,21 @@ iso_err snapshot_add_group_tls(struct snap_group *group, const struct snap_group
     return ISO_OK;
 }
 
+iso_err snapshot_add_shared_tls(struct snapshot *snapshot, struct iso_diag *diag)
+{
+    const struct config_shared_state *shared = &snapshot->config->shared_state;
+    struct ip_addr ip;
+    const char *host = text_of(shared->server.host);
+    const struct tls_client_options options = {.verify = true,
+                                               .ca_file = text_of(shared->ca_file),
+                                               .sni = ip_parse(shared->server.host, &ip) ? NULL : host};
+    const struct config_place place = {.file = "", .path = "/shared_state"};
+    struct tls_fault fault;
+    if (!shared->server.is_tls || !tls_client_new(&options, &snapshot->shared_tls, &fault))
+        return ISO_OK;
+    return report(diag, &place, &fault);
+}
+
 iso_err snapshot_load_certs(struct snapshot *snapshot, const struct snapshot *earlier, struct iso_diag *diag)
 {
     uint32_t n = snapshot->config->n_certificates;

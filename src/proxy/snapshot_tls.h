@@ -10,6 +10,8 @@
  */
 
 /* Reads every certificate of the configuration into snapshot->certs. One that has expired is a warning. */
+/* What the shared state's server is verified by, when it speaks TLS. */
+iso_err snapshot_add_shared_tls(struct snapshot *snapshot, struct iso_diag *diag) ISO_MUST_USE;
 iso_err snapshot_load_certs(struct snapshot *snapshot, const struct snapshot *earlier,
                             struct iso_diag *diag) ISO_MUST_USE;
 void snapshot_release_certs(struct snapshot *snapshot);

@@ -7,6 +7,7 @@
 #include "proxy/carrier_h2.h"
 #include "proxy/client.h"
 #include "proxy/exchange.h"
+#include "proxy/affinity_share.h"
 #include "proxy/relay.h"
 #include "proxy/stream.h"
 
@@ -190,6 +191,7 @@ static void wind_up(struct worker *worker)
     slab_fini(&worker->exchanges);
     slab_fini(&worker->streams);
     slab_fini(&worker->relays);
+    share_fini(worker);
     slab_fini(&worker->arrivals);
     slab_fini(&worker->names);
     buf_pool_fini(&worker->bufs);
@@ -226,6 +228,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     slab_init(&worker->clients, sizeof(struct client));
     slab_init(&worker->exchanges, sizeof(struct exchange));
     slab_init(&worker->streams, sizeof(struct stream));
+    share_init(worker);
     relay_init(worker);
     arrival_init(worker);
     worker->tls = tls_thread_new(&worker->loop, &worker->bufs);

@@ -57,7 +57,8 @@ struct worker {
     struct list listeners;     /* of struct worker_listener */
     struct buf_pool bufs;
     struct slab clients, exchanges, relays, arrivals, streams;
-    struct slab names; /* that relayed TLS clients ask for */
+    struct slab names;       /* that relayed TLS clients ask for */
+    struct slab share_calls; /* affinity_share.c's */
     struct pool pool;
     struct muxes muxes;
     struct tls_thread *tls; /* owns */

@@ -73,7 +73,7 @@ static _Atomic uint32_t *bound_of(const struct local_sessions *sessions, const s
 }
 
 bool local_sessions_find(struct local_sessions *sessions, uint64_t key, uint32_t now_s, uint32_t ttl_s,
-                         uint32_t *target)
+                         uint32_t *target, bool *is_renewed)
 {
     key = usable_key(key);
     struct entry *entry = find(sessions, key);
@@ -85,8 +85,10 @@ bool local_sessions_find(struct local_sessions *sessions, uint64_t key, uint32_t
         return false;
     if (expires_s < now_s + ttl_s - (ttl_s > RENEW_AFTER_S ? RENEW_AFTER_S : 0)) {
         uint64_t renewed = (value >> 32 << 32) | (now_s + ttl_s);
-        atomic_compare_exchange_strong_explicit(&entry->value, &value, renewed, memory_order_acq_rel,
-                                                memory_order_relaxed);
+        bool is_ours = atomic_compare_exchange_strong_explicit(&entry->value, &value, renewed,
+                                                               memory_order_acq_rel, memory_order_relaxed);
+        if (is_renewed)
+            *is_renewed = is_ours;
     }
     *target = (uint32_t)(value >> 32);
     return true;

@@ -17,10 +17,10 @@ struct local_sessions;
 struct local_sessions *local_sessions_new(uint32_t entries);
 void local_sessions_free(struct local_sessions **sessions);
 
-/* The target of a session that has not expired; its time is renewed, at most every few seconds. Units:
- * `now_s` of a clock that only goes forward. Threads: any. */
+/* The target of a session that has not expired; its time is renewed, at most every few seconds, and then
+ * *is_renewed (may be NULL) set. Units: `now_s` of a clock that only goes forward. Threads: any. */
 bool local_sessions_find(struct local_sessions *sessions, uint64_t key, uint32_t now_s, uint32_t ttl_s,
-                         uint32_t *target);
+                         uint32_t *target, bool *is_renewed);
 struct local_session {
     uint32_t target;
     uint32_t bound_s;   /* when it was bound to this target */

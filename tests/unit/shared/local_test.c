@@ -13,11 +13,11 @@ static void a_session_keeps_its_target_until_its_time_is_over(void **state)
 {
     struct local_sessions *s = local_sessions_new(64);
     uint32_t target = 0;
-    assert_false(local_sessions_find(s, 7, 100, 30, &target));
+    assert_false(local_sessions_find(s, 7, 100, 30, &target, NULL));
     local_sessions_put(s, 7, 100, 30, 42);
-    assert_true(local_sessions_find(s, 7, 101, 30, &target));
+    assert_true(local_sessions_find(s, 7, 101, 30, &target, NULL));
     assert_int_equal(target, 42);
-    assert_false(local_sessions_find(s, 7, 131, 30, &target));
+    assert_false(local_sessions_find(s, 7, 131, 30, &target, NULL));
     local_sessions_free(&s);
 }
 
@@ -27,7 +27,7 @@ static void each_use_renews_the_time_C2(void **state)
     uint32_t target;
     local_sessions_put(s, 7, 100, 30, 42);
     for (uint32_t now_s = 100; now_s < 500; now_s += 20)
-        assert_true(local_sessions_find(s, 7, now_s, 30, &target));
+        assert_true(local_sessions_find(s, 7, now_s, 30, &target, NULL));
     local_sessions_free(&s);
 }
 
@@ -55,9 +55,9 @@ static void a_dropped_session_is_gone_and_can_be_bound_anew_C3(void **state)
     uint32_t target;
     local_sessions_put(s, 7, 100, 30, 42);
     local_sessions_drop(s, 7);
-    assert_false(local_sessions_find(s, 7, 100, 30, &target));
+    assert_false(local_sessions_find(s, 7, 100, 30, &target, NULL));
     local_sessions_put(s, 7, 100, 30, 43);
-    assert_true(local_sessions_find(s, 7, 100, 30, &target));
+    assert_true(local_sessions_find(s, 7, 100, 30, &target, NULL));
     assert_int_equal(target, 43);
     assert_int_equal(local_sessions_count(s, 100), 1);
     local_sessions_free(&s);
@@ -71,7 +71,7 @@ static void a_full_table_forgets_what_expires_first_and_stays_full(void **state)
         local_sessions_put(s, hash_mix64(i), 1000 + i / 100, 3000, i);
     assert_in_range(local_sessions_count(s, 2000), 900, 1024);
     for (uint32_t i = 99900; i < 100000; i++)
-        found += local_sessions_find(s, hash_mix64(i), 2000, 3000, &target) && target == i;
+        found += local_sessions_find(s, hash_mix64(i), 2000, 3000, &target, NULL) && target == i;
     assert_true(found > 95);
     local_sessions_free(&s);
 }
@@ -82,9 +82,9 @@ static void the_keys_that_mark_free_entries_are_keys_like_others(void **state)
     uint32_t target;
     local_sessions_put(s, 0, 100, 30, 5);
     local_sessions_put(s, 1, 100, 30, 6);
-    assert_true(local_sessions_find(s, 0, 100, 30, &target));
+    assert_true(local_sessions_find(s, 0, 100, 30, &target, NULL));
     assert_int_equal(target, 5);
-    assert_true(local_sessions_find(s, 1, 100, 30, &target));
+    assert_true(local_sessions_find(s, 1, 100, 30, &target, NULL));
     assert_int_equal(target, 6);
     local_sessions_free(&s);
 }
@@ -102,7 +102,7 @@ static void *work(void *arg)
     uint32_t target;
     for (uint32_t i = 0; i < 200000; i++) {
         uint32_t k = (i * 7 + crowd->first) % 256;
-        if (local_sessions_find(crowd->sessions, hash_mix64(k), 100, 30, &target))
+        if (local_sessions_find(crowd->sessions, hash_mix64(k), 100, 30, &target, NULL))
             crowd->wrong += target != k;
         else
             local_sessions_put(crowd->sessions, hash_mix64(k), 100, 30, k);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared state as a configuration asks for it: the thread is started with the first one that names a
+ * server and stays; each snapshot's groups are told of it before workers see them. */
+#include "cli/process_internal.h"
+
+#include "core/log.h"
+
+#include <stdlib.h>
+
+static bool has_sessions(const struct snap_group *group)
+{
+    return group->runtime->sessions != NULL && group->affinity != NULL;
+}
+
+static uint32_t list_tables(const struct snapshot *snapshot, struct shared_table *tables)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < snapshot->n_groups; g++) {
+        const struct snap_group *group = &snapshot->groups[g];
+        if (has_sessions(group))
+            tables[n++] = (struct shared_table){group->config->name, group->runtime->sessions,
+                                                group->runtime->session_salt};
+    }
+    return n;
+}
+
+void share_apply(struct process *process, struct snapshot *snapshot)
+{
+    const struct config_shared_state *config = &snapshot->config->shared_state;
+    const struct redis_url *server = &config->server;
+    if (config->set && !process->shared && shared_state_start(&process->shared))
+        log_error("shared state: the thread could not be started; sessions are kept in memory");
+    if (!process->shared)
+        return;
+    struct shared_options options = {.host = server->host,
+                                     .port = server->port,
+                                     .user = server->user,
+                                     .password = server->password,
+                                     .db = server->db,
+                                     .timeout_ms = config->timeout_ms,
+                                     .tls = snapshot->shared_tls};
+    struct shared_table *tables = calloc(snapshot->n_groups + 1, sizeof(*tables));
+    iso_assert(tables != NULL);
+    uint32_t n = list_tables(snapshot, tables);
+    shared_state_apply(process->shared, config->set ? &options : NULL, tables, n);
+    free(tables);
+    for (uint32_t g = 0; config->set && g < snapshot->n_groups; g++)
+        if (has_sessions(&snapshot->groups[g]))
+            snapshot->groups[g].shared = process->shared;
+    process->view.shared = process->shared;
+}
