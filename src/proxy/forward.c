@@ -305,7 +305,8 @@ void forward_start(struct exchange *x, const struct transfer_pieces *pieces)
     retry_earn(x);
     if (!share_is_asking(x)) {
         attempt(x, pieces);
-    } else if (!keep_unsent(x, pieces) || !client_arm(x->client)) { /* it must be seen to give up */
+    } else if ((pieces && !keep(x, body_of(pieces), pieces->trailers)) ||
+               !client_arm(x->client)) { /* it must be seen to give up */
         exchange_fail(x, END_NO_MEMORY);
     }
 }
