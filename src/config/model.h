@@ -68,6 +68,7 @@ struct config_limits_listener {
     uint32_t uri_bytes;
     uint64_t body_bytes;           /* 0: no limit */
     uint32_t connections;          /* over all workers; 0: no limit */
+    uint32_t replies;              /* datagrams back for each of the client that end a session; 0: any */
     uint32_t min_rate_bytes_per_s; /* of a request body, judged over several seconds; 0: no limit */
 };
 
@@ -165,12 +166,20 @@ struct config_rule {
 };
 
 /* TLS: passed on as it is; for listeners only. H2C and GRPC: HTTP/2 without TLS; for target groups only. */
-enum config_protocol { CONFIG_HTTP, CONFIG_HTTPS, CONFIG_TCP, CONFIG_TLS, CONFIG_H2C, CONFIG_GRPC };
+enum config_protocol {
+    CONFIG_HTTP,
+    CONFIG_HTTPS,
+    CONFIG_TCP,
+    CONFIG_TLS,
+    CONFIG_UDP,
+    CONFIG_H2C,
+    CONFIG_GRPC
+};
 
 /* Are bytes relayed, whatever they are? */
 static inline bool config_is_relayed(enum config_protocol protocol)
 {
-    return protocol == CONFIG_TCP || protocol == CONFIG_TLS;
+    return protocol == CONFIG_TCP || protocol == CONFIG_TLS || protocol == CONFIG_UDP;
 }
 
 /* HTTP/2 with clients. */

@@ -106,6 +106,7 @@ static const struct schema_choice group_protocols[] = {
     {"H2C", CONFIG_H2C, "HTTP/2 without TLS"},
     {"GRPC", CONFIG_GRPC, "the same, for gRPC"},
     {"TCP", CONFIG_TCP, "anything: bytes both ways"},
+    {"UDP", CONFIG_UDP, "datagrams"},
     {NULL}};
 static const struct schema_choice retry_causes[] = {
     {"connect_failure", FIELD(retry.on_connect_failure, bool), "no connection could be made"},

@@ -140,7 +140,8 @@ const struct schema_section schema_rule = {
 static const struct schema_key listener_timeouts_keys[] = {
     NUMBER("header_ms", header_ms, 1, HOUR_MS, "15000", "for the whole head of a request (408)"),
     NUMBER("body_ms", body_ms, 1, DAY_MS, "15000", "without any byte of a request body (408)"),
-    NUMBER("idle_ms", idle_ms, 1, DAY_MS, "60000", "between two requests of a connection"),
+    NUMBER("idle_ms", idle_ms, 1, DAY_MS, "60000",
+           "between two requests of a connection; without a datagram of a UDP session"),
     NUMBER("handshake_ms", handshake_ms, 1, HOUR_MS, "10000",
            "for the whole TLS handshake, and for a PROXY header and a ClientHello before it"),
     NUMBER("tunnel_ms", tunnel_ms, 1, 7 * DAY_MS, "3600000",
@@ -174,7 +175,10 @@ static const struct schema_key listener_limits_keys[] = {
     NUMBER("uri_bytes", uri_bytes, 64, 65536, "8192", "of a request's target (414)"),
     NUMBER("body_bytes", body_bytes, 0, INT64_MAX, "0", "of a request's body (413); 0: no limit"),
     NUMBER("connections", connections, 0, 10000000, "0",
-           "open at the same time, over all workers; 0: no limit"),
+           "open at the same time, over all workers; 0: no limit. UDP: sessions; 0: 65536"),
+    NUMBER("replies", replies, 0, 1000000, "0",
+           "datagrams back, for each one of the client, after which a session ends, for example 1 for DNS; "
+           "0: only idle_ms ends it (UDP)"),
     NUMBER("min_rate_bytes_per_s", min_rate_bytes_per_s, 0, 1000000000, "100",
            "slowest request body that is waited for, judged over several seconds (408); 0: any"),
     END};
@@ -198,6 +202,7 @@ static const struct schema_choice listener_protocols[] = {
     {"HTTPS", CONFIG_HTTPS, "the same over TLS"},
     {"H2C", CONFIG_H2C, "HTTP/2 without TLS, and nothing else"},
     {"TCP", CONFIG_TCP, "anything: bytes both ways"},
+    {"UDP", CONFIG_UDP, "datagrams: a client's port is a session, which keeps its target"},
     {"TLS", CONFIG_TLS, "TLS that is passed on as it is, by the name that the client asks for"},
     {NULL}};
 static const struct schema_key listener_keys[] = {

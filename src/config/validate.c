@@ -67,17 +67,27 @@ static void name_listener(struct validator *v, const struct config_load_balancer
             : arena_printf(arena, "%.*s/%u", SLICE_ARG(lb->name), listener->endpoint.port));
 }
 
+enum carried { CARRIED_REQUESTS, CARRIED_BYTES, CARRIED_DATAGRAMS };
+
+static enum carried what_is_carried(enum config_protocol protocol)
+{
+    return protocol == CONFIG_UDP        ? CARRIED_DATAGRAMS
+           : config_is_relayed(protocol) ? CARRIED_BYTES
+                                         : CARRIED_REQUESTS;
+}
+
 /* What an HTTP listener sends to must speak HTTP, and the other way round. */
 void validate_group_protocol(struct validator *v, enum config_protocol listener, uint32_t group,
                              const struct doc_node *node)
 {
-    bool group_is_tcp = v->config->target_groups[group].protocol == CONFIG_TCP;
-    if (group_is_tcp != config_is_relayed(listener))
-        validate_fault(v, node, "has protocol: %s, but the listener has %s",
-                       group_is_tcp ? "TCP" : "HTTP or HTTPS",
-                       listener == CONFIG_TLS   ? "TLS, which passes on to groups with TCP"
-                       : listener == CONFIG_TCP ? "TCP"
-                                                : "HTTP or HTTPS");
+    enum carried group_carries = what_is_carried(v->config->target_groups[group].protocol),
+                 listener_carries = what_is_carried(listener);
+    static const char *const names[] = {
+        [CARRIED_REQUESTS] = "HTTP or HTTPS", [CARRIED_BYTES] = "TCP", [CARRIED_DATAGRAMS] = "UDP"};
+    if (group_carries != listener_carries)
+        validate_fault(v, node, "has protocol: %s, but the listener has %s", names[group_carries],
+                       listener == CONFIG_TLS ? "TLS, which passes on to groups with TCP"
+                                              : names[listener_carries]);
 }
 
 static void check_proxy_protocol(struct validator *v, const struct config_listener *listener,
@@ -202,7 +212,7 @@ static void check_admin_clash(struct validator *v, const struct config_endpoint 
 }
 
 static void validate_load_balancers(struct validator *v, struct names *names, struct names *listeners,
-                                    struct names *endpoints)
+                                    struct names *endpoints, struct names *datagrams)
 {
     struct config *config = v->config;
     const struct doc_node *node = doc_get(v->doc->root, "load_balancers");
@@ -225,8 +235,10 @@ static void validate_load_balancers(struct validator *v, struct names *names, st
             const struct doc_node *where =
                 validate_at(item, listener->endpoint.unix_path.ptr ? "unix" : "port");
             if (has_endpoint(&listener->endpoint)) {
-                names_add(endpoints, listener->endpoint.text, endpoints->n, where);
-                check_admin_clash(v, &listener->endpoint, where);
+                names_add(listener->protocol == CONFIG_UDP ? datagrams : endpoints, listener->endpoint.text,
+                          endpoints->n, where);
+                if (listener->protocol != CONFIG_UDP)
+                    check_admin_clash(v, &listener->endpoint, where);
             }
         }
     }
@@ -284,18 +296,19 @@ static void report_twins(struct names *names, struct doc *doc,
 void validate_config(struct config *config, struct doc *doc)
 {
     struct validator v = {.config = config, .doc = doc};
-    struct names load_balancers, listeners, endpoints;
+    struct names load_balancers, listeners, endpoints, datagrams;
     names_init(&v.groups);
     names_init(&v.certificates);
     names_init(&load_balancers);
     names_init(&listeners);
     names_init(&endpoints);
+    names_init(&datagrams);
     v.used = calloc(config->n_target_groups + 1, sizeof(bool));
     iso_assert(v.used != NULL);
 
     collect_groups(&v);
     validate_certificates(&v);
-    validate_load_balancers(&v, &load_balancers, &listeners, &endpoints);
+    validate_load_balancers(&v, &load_balancers, &listeners, &endpoints, &datagrams);
     validate_admin(&v);
     validate_trusted_proxies(&v);
     validate_groups(&v);
@@ -308,6 +321,7 @@ void validate_config(struct config *config, struct doc *doc)
     report_twins(&load_balancers, doc, report_name_twin);
     report_twins(&listeners, doc, report_name_twin);
     report_twins(&endpoints, doc, report_endpoint_twin);
+    report_twins(&datagrams, doc, report_endpoint_twin);
     report_unused(&v);
     if (!has_listener && doc_faults(doc) == 0)
         validate_warning(&v, doc->root, "has no listener: nothing will be served");

@@ -149,10 +149,10 @@ static void check_affinity(struct validator *v, struct config_target_group *grou
         affinity->cookie = is_cookie ? SLICE("lb_server") : SLICE("lb_session");
     if (!node || node->kind != DOC_MAP)
         return;
-    if (group->protocol == CONFIG_TCP && affinity->type != CONFIG_AFFINITY_NONE)
+    if (config_is_relayed(group->protocol) && affinity->type != CONFIG_AFFINITY_NONE)
         validate_fault(
-            v, node,
-            "binds HTTP clients, but the group has protocol: TCP; expected algorithm: ip_hash there");
+            v, node, "binds HTTP clients, but the group has protocol: %s; expected algorithm: ip_hash there",
+            group->protocol == CONFIG_UDP ? "UDP" : "TCP");
     if (is_cookie && affinity->id == CONFIG_COOKIE_SIGNED && affinity->secret.len < 16)
         validate_fault(v, validate_at(node, validate_has(node, "secret") ? "secret" : "id"),
                        "signed cookies need a \"secret\" of at least 16 characters, the same on every node");
@@ -180,10 +180,28 @@ static void check_sharing(struct validator *v, const struct config_target_group 
                        "tells targets whose connection it is, but HTTP/2 connections are shared by clients");
 }
 
+/* Whether something listens for datagrams cannot be asked in general. */
+static void check_datagrams(struct validator *v, struct config_target_group *group,
+                            const struct doc_node *node)
+{
+    const struct doc_node *list = doc_get(node, "targets"), *item = list ? list->first : NULL;
+    if (group->protocol != CONFIG_UDP)
+        return;
+    if (!validate_has(doc_get(node, "health_check"), "type"))
+        group->health_check.type = CONFIG_HEALTH_NONE;
+    if (group->proxy_protocol != CONFIG_PROXY_NONE)
+        validate_fault(v, doc_get(node, "proxy_protocol"),
+                       "is of connections, but the group has protocol: UDP");
+    for (uint32_t i = 0; i < group->n_targets; i++, item = item->next)
+        if (group->targets[i].endpoint.unix_path.ptr)
+            validate_fault(v, item, "is a unix socket, but the group has protocol: UDP");
+}
+
 void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node)
 {
     check_targets(v, group, node);
     check_algorithm(v, group, node);
+    check_datagrams(v, group, node);
     check_health(v, &group->health_check, doc_get(node, "health_check"));
     check_affinity(v, group, doc_get(node, "affinity"));
     validate_group_tls(v, group, node);

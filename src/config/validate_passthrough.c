@@ -15,14 +15,20 @@ void validate_relay_listener(struct validator *v, const struct config_listener *
 {
     static const char *const http_only[] = {"redirect", "rules"};
     bool is_tls = listener->protocol == CONFIG_TLS, has_default = validate_has(node, "default_target_group");
+    const char *name = is_tls ? "TLS" : listener->protocol == CONFIG_UDP ? "UDP" : "TCP";
     for (size_t i = 0; i < (is_tls ? 1 : 2); i++)
         if (validate_has(node, http_only[i]))
             validate_fault(v, doc_get(node, http_only[i]),
-                           "belongs to listeners with protocol: HTTP or HTTPS, but this one has %s",
-                           is_tls ? "TLS" : "TCP");
+                           "belongs to listeners with protocol: HTTP or HTTPS, but this one has %s", name);
     if (!is_tls && !has_default)
         validate_fault(v, node,
-                       "has protocol: TCP and no \"default_target_group\", expected the group to connect to");
+                       "has protocol: %s and no \"default_target_group\", expected the group to connect to",
+                       name);
+    if (listener->protocol == CONFIG_UDP && validate_has(node, "unix"))
+        validate_fault(v, doc_get(node, "unix"), "has no datagrams, expected a port with protocol: UDP");
+    if (listener->protocol == CONFIG_UDP && validate_has(node, "proxy_protocol"))
+        validate_fault(v, doc_get(node, "proxy_protocol"),
+                       "is of connections, but this listener has protocol: UDP");
     if (is_tls && !has_default && !validate_has(node, "rules"))
         validate_fault(v, node, "would take no connection, expected default_target_group or rules");
 }

@@ -77,6 +77,8 @@ static const char *name_of(enum config_protocol protocol)
         return "TCP";
     case CONFIG_TLS:
         return "TLS, which is not decrypted";
+    case CONFIG_UDP:
+        return "UDP";
     case CONFIG_H2C:
         return "H2C";
     case CONFIG_GRPC:

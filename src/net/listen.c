@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/listen.h"
 
+#include "net/datagram.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -58,6 +60,7 @@ static int set_options(int fd, const struct net_addr *addr, const struct listen_
 /* Left by an earlier process; fd -1: taken. Threads: main and control, which are one. */
 static struct {
     struct net_addr addr;
+    bool datagrams;
     int fd;
 } inherited[LISTEN_HANDOVER_MAX];
 static uint32_t n_inherited;
@@ -73,6 +76,13 @@ static bool same_addr(const struct net_addr *a, const struct net_addr *b)
     return net_addr_port(a) == net_addr_port(b) && ip_eq(&ip_a, &ip_b);
 }
 
+static int get_option(int fd, int option)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : 0;
+}
+
 void listen_inherit(void)
 {
     const char *list = getenv(LISTEN_HANDOVER_ENV);
@@ -84,22 +94,24 @@ void listen_inherit(void)
             continue;
         fcntl((int)fd, F_SETFD, FD_CLOEXEC);
         inherited[n_inherited].addr = addr;
+        inherited[n_inherited].datagrams = get_option((int)fd, SO_TYPE) == SOCK_DGRAM;
         inherited[n_inherited++].fd = (int)fd;
     }
     unsetenv(LISTEN_HANDOVER_ENV);
 }
 
-static uint32_t find_inherited(const struct net_addr *addr)
+static uint32_t find_inherited(const struct net_addr *addr, bool datagrams)
 {
     uint32_t i = 0;
-    while (i < n_inherited && (inherited[i].fd < 0 || !same_addr(&inherited[i].addr, addr)))
+    while (i < n_inherited && (inherited[i].fd < 0 || inherited[i].datagrams != datagrams ||
+                               !same_addr(&inherited[i].addr, addr)))
         i++;
     return i;
 }
 
-bool listen_is_inherited(const struct net_addr *addr)
+bool listen_is_inherited(const struct net_addr *addr, bool datagrams)
 {
-    return find_inherited(addr) < n_inherited;
+    return find_inherited(addr, datagrams) < n_inherited;
 }
 
 uint32_t listen_inherited_workers(void)
@@ -108,7 +120,8 @@ uint32_t listen_inherited_workers(void)
     for (uint32_t i = 0; i < n_inherited; i++) {
         uint32_t n = 0;
         for (uint32_t j = 0; j < n_inherited; j++)
-            n += same_addr(&inherited[i].addr, &inherited[j].addr);
+            n += inherited[i].datagrams == inherited[j].datagrams &&
+                 same_addr(&inherited[i].addr, &inherited[j].addr);
         most = n > most ? n : most;
     }
     return most;
@@ -122,14 +135,21 @@ void listen_close_unused(void)
     n_inherited = 0;
 }
 
+/* One that waits for datagrams of anybody, as no socket of a client does. */
+static bool takes_datagrams(int fd)
+{
+    struct net_addr peer = {.len = sizeof(peer.un)};
+    return get_option(fd, SO_TYPE) == SOCK_DGRAM && get_option(fd, SO_REUSEPORT) &&
+           getpeername(fd, &peer.sa, &peer.len) < 0;
+}
+
 uint32_t listen_list(int *fds)
 {
     uint32_t n = 0;
     DIR *dir = opendir("/proc/self/fd");
     for (struct dirent *entry; dir && n < LISTEN_HANDOVER_MAX && (entry = readdir(dir));) {
-        int fd = atoi(entry->d_name), listens = 0;
-        socklen_t len = sizeof(listens);
-        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens)
+        int fd = atoi(entry->d_name);
+        if (get_option(fd, SO_ACCEPTCONN) || takes_datagrams(fd))
             fds[n++] = fd;
     }
     if (dir)
@@ -150,12 +170,14 @@ void listen_remove_file(const struct net_addr *addr)
 
 int listen_open(const struct net_addr *addr, const struct listen_options *options, int *out)
 {
-    uint32_t kept = find_inherited(addr);
+    uint32_t kept = find_inherited(addr, options->datagrams);
     if (kept < n_inherited) {
         *out = inherited[kept].fd;
         inherited[kept].fd = -1;
         return 0;
     }
+    if (options->datagrams)
+        return datagram_listen(&addr->sa, addr->len, options->reuse_port, out);
     int fd = -1, err = addr->sa.sa_family == AF_UNIX ? remove_stale_unix(addr) : 0;
     if (err)
         return err;

@@ -11,6 +11,7 @@
 struct listen_options {
     bool reuse_port;   /* SO_REUSEPORT: one socket per worker on the same address */
     bool defer_accept; /* wake only when the client has sent something: only where the client speaks first */
+    bool datagrams;    /* UDP: bound, and nothing of the others but reuse_port has a meaning */
     int backlog;
 };
 
@@ -28,7 +29,7 @@ void listen_remove_file(const struct net_addr *addr);
  * listen_open(). */
 void listen_inherit(void);
 /* Is one of them bound to this address and not used yet? */
-bool listen_is_inherited(const struct net_addr *addr);
+bool listen_is_inherited(const struct net_addr *addr, bool datagrams);
 /* How many there are for one address at most: the number of workers of the earlier process. 0: none. */
 uint32_t listen_inherited_workers(void);
 /* Closes those that nobody asked for. */
@@ -36,7 +37,8 @@ void listen_close_unused(void);
 
 #define LISTEN_HANDOVER_ENV "ISOBAR_LISTEN_FDS"
 enum { LISTEN_HANDOVER_MAX = 4096 };
-/* Every listening socket of this process into fds[LISTEN_HANDOVER_MAX]; returns how many. Threads: control.
+/* Every listening socket of this process, those for datagrams included, into fds[LISTEN_HANDOVER_MAX];
+ * returns how many. Threads: control.
  */
 uint32_t listen_list(int *fds);
 /* The sockets belong to another process from now on: their files are not removed. */

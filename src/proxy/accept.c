@@ -7,6 +7,7 @@
 #include "proxy/client.h"
 #include "proxy/exchange.h"
 #include "proxy/relay.h"
+#include "proxy/udp.h"
 #include "proxy/worker.h"
 
 #include "core/clock.h"
@@ -84,7 +85,8 @@ static void on_accept(struct loop *loop, struct loop_io *io, uint32_t events)
 static void arm(struct worker_listener *listener)
 {
     struct loop *loop = &listener->worker->loop;
-    if (loop_arm_events(loop, &listener->io, EPOLLIN | EPOLLEXCLUSIVE))
+    uint32_t exclusive = listener->udp ? 0 : EPOLLEXCLUSIVE;
+    if (loop_arm_events(loop, &listener->io, EPOLLIN | exclusive))
         loop_timer_set(loop, &listener->retry_timer, loop->now_ns + ACCEPT_RETRY_MS * NS_PER_MS);
 }
 
@@ -117,6 +119,9 @@ static void serve(struct worker *worker, const struct snap_listener *snap)
         listener->runtime = snap->runtime;
         listener->counters = &snap->runtime->workers[worker->index];
         listener->burst = 1;
+        listener->current = snap;
+        if (snap->config->protocol == CONFIG_UDP)
+            udp_open(listener);
         list_init(&listener->clients);
         list_init(&listener->relays);
         list_init(&listener->arrivals);
@@ -134,6 +139,10 @@ static void close_socket(struct worker_listener *listener)
     struct worker *worker = listener->worker;
     if (listener->io.fd < 0)
         return;
+    if (listener->udp) {
+        udp_close(listener);
+        return;
+    }
     while (accept_next(listener)) /* connections that the kernel completed are ours to answer */
         ;
     loop_timer_remove(&worker->loop, &listener->retry_timer);
@@ -155,6 +164,7 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
 {
     struct worker_listener *listener = container_of(deferred, struct worker_listener, deferred);
     list_remove(&listener->node);
+    udp_free(listener->udp);
     snapshot_unref(listener->holds);
     free(listener);
 }
@@ -162,7 +172,7 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
 static bool is_empty(const struct worker_listener *listener)
 {
     return list_is_empty(&listener->clients) && list_is_empty(&listener->relays) &&
-           list_is_empty(&listener->arrivals);
+           list_is_empty(&listener->arrivals) && (!listener->udp || listener->udp->n == 0);
 }
 
 static void release_when_empty(struct worker_listener *listener)

@@ -159,6 +159,8 @@ uint32_t select_from(struct snap_group *group, struct worker *worker, uint64_t h
  * be chosen. Threads: the owner of `mine`. */
 uint32_t select_in(const struct snap_group *group, struct snap_group_worker *mine, uint64_t now_ns,
                    struct rng *rng, uint64_t hash, const uint16_t *tried, uint32_t n_tried);
+/* May this target of the group take work now, health and weight considered? */
+bool select_may_take(struct snap_group *group, struct worker *worker, uint32_t target);
 uint64_t select_hash_address(const struct ip_addr *ip);
 /* Why select_target() found none. */
 enum exchange_end select_why_none(const struct exchange *x);

@@ -24,6 +24,7 @@ static const struct {
 } schemes[] = {
     {{"http", 4}, CONFIG_HTTP, 80},  {{"https", 5}, CONFIG_HTTPS, 443}, {{"ws", 2}, CONFIG_HTTP, 80},
     {{"wss", 3}, CONFIG_HTTPS, 443}, {{"tcp", 3}, CONFIG_TCP, 0},       {{"tls", 3}, CONFIG_TLS, 0},
+    {{"udp", 3}, CONFIG_UDP, 0},
 };
 
 static iso_err fail(struct iso_diag *diag, const char *path, const char *fmt, ...) ISO_PRINTF(3, 4);
@@ -60,7 +61,7 @@ static iso_err parse_url(struct slice text, struct url *url, struct iso_diag *di
     while (i < iso_countof(schemes) && !slice_caseeq(schemes[i].name, url->scheme))
         i++;
     if (i == iso_countof(schemes))
-        return fail(diag, "/url", "begins with \"%.*s\", expected http, https, ws, wss, tcp or tls",
+        return fail(diag, "/url", "begins with \"%.*s\", expected http, https, ws, wss, tcp, tls or udp",
                     SLICE_ARG(url->scheme));
     struct slice rest = slice_of(behind.ptr + 3, behind.len - 3);
     size_t end = 0;
@@ -75,7 +76,9 @@ static iso_err parse_url(struct slice text, struct url *url, struct iso_diag *di
                     SLICE_ARG(url->authority));
     if (url->port == 0)
         url->port = schemes[i].port;
-    return url->port ? ISO_OK : fail(diag, "/url", "needs a port: tcp://HOST:PORT or tls://NAME:PORT");
+    return url->port
+               ? ISO_OK
+               : fail(diag, "/url", "needs a port: tcp://HOST:PORT, udp://HOST:PORT or tls://NAME:PORT");
 }
 
 /* 2: at this very address, 1: at all of them, 0: elsewhere. A name may stand for any address. */
@@ -123,7 +126,8 @@ static iso_err find_listener(const struct snapshot *snapshot, const struct url *
     ip_parse(url->host, &asked);
     for (uint32_t i = 0; i < snapshot->n_listeners; i++) {
         const struct config_listener *config = snapshot->listeners[i].config;
-        int fit = config->endpoint.port == url->port ? address_fits(&config->endpoint, &asked) : 0;
+        bool is_kind = (config->protocol == CONFIG_UDP) == (url->protocol == CONFIG_UDP);
+        int fit = is_kind && config->endpoint.port == url->port ? address_fits(&config->endpoint, &asked) : 0;
         if (fit > best) {
             best = fit;
             out->listener = &snapshot->listeners[i];
@@ -321,7 +325,7 @@ iso_err explain_request(const struct snapshot *snapshot, const struct explain_qu
     if (err)
         return err;
     enum config_protocol protocol = out->listener->config->protocol;
-    if (protocol == CONFIG_TCP) {
+    if (protocol == CONFIG_TCP || protocol == CONFIG_UDP) {
         follow_listener(out, snapshot);
     } else if (protocol == CONFIG_TLS) {
         struct client_hello hello = {.server_name = url.host};

@@ -16,7 +16,7 @@
 
 struct explain_query {
     struct slice method;   /* ptr NULL: GET */
-    struct slice url;      /* "http://shop.example:8080/a?b"; also https, ws, wss, tcp, tls */
+    struct slice url;      /* "http://shop.example:8080/a?b"; also https, ws, wss, tcp, tls, udp */
     struct slice listener; /* by its name; ptr NULL: found by the URL's scheme, address and port */
     const struct config_pair *headers;
     uint32_t n_headers;

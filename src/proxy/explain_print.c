@@ -225,7 +225,8 @@ static void text_rules(const struct explain *e, struct text *out)
                     rule->index, rule->name.len ? " \"" : "", SLICE_ARG(rule->name),
                     rule->name.len ? "\"" : "", rule->is_taken ? "taken: " : "", rule->why);
     }
-    if (!e->rule && !e->reject && e->listener->config->protocol != CONFIG_TCP)
+    if (!e->rule && !e->reject && e->listener->config->protocol != CONFIG_TCP &&
+        e->listener->config->protocol != CONFIG_UDP)
         text_printf(out, "%-11snone takes it: the listener's default\n", e->n_rules ? "" : "rules");
 }
 

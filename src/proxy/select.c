@@ -109,6 +109,15 @@ uint32_t select_in(const struct snap_group *group, struct snap_group_worker *min
     return group->method->pick(&group->pool, group->table, mine->state, &how);
 }
 
+bool select_may_take(struct snap_group *group, struct worker *worker, uint32_t target)
+{
+    struct snap_group_worker *mine = &group->workers[worker->index];
+    uint32_t epoch = atomic_load_explicit(&group->runtime->epoch, memory_order_acquire);
+    if (epoch != mine->epoch_seen)
+        refresh(group, mine, epoch, worker->loop.now_ns);
+    return mine->eligible[target / 64] >> target % 64 & 1;
+}
+
 uint32_t select_from(struct snap_group *group, struct worker *worker, uint64_t hash, const uint16_t *tried,
                      uint32_t n_tried)
 {

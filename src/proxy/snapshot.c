@@ -100,11 +100,14 @@ static iso_err build_group(struct snapshot *snapshot, const struct snapshot_part
     return ISO_OK;
 }
 
-/* Does the client send something before it waits for an answer? */
-static bool speaks_first(const struct config_listener *config)
+static enum listener_kind kind_of(const struct config_listener *config)
 {
     const struct config_proxy_protocol *proxy = &config->proxy_protocol;
-    return config->protocol != CONFIG_TCP || (proxy->set && proxy->others == CONFIG_OTHERS_REFUSED);
+    bool client_first =
+        config->protocol != CONFIG_TCP || (proxy->set && proxy->others == CONFIG_OTHERS_REFUSED);
+    return config->protocol == CONFIG_UDP ? LISTENER_DATAGRAMS
+           : client_first                 ? LISTENER_STREAM_CLIENT_FIRST
+                                          : LISTENER_STREAM;
 }
 
 static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_parts *parts,
@@ -118,7 +121,7 @@ static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_p
     listener->snapshot = snapshot;
     listener->config = config;
     listener->runtime = registry_listener(parts->registry, config->name, config->endpoint.text, &addr,
-                                          snapshot->version, speaks_first(config), &why);
+                                          snapshot->version, kind_of(config), &why);
     if (!listener->runtime) {
         diag_add(diag, DIAG_ERROR, "", 0, 0, "", "listener %.*s: cannot listen on %.*s: %s",
                  SLICE_ARG(config->name), SLICE_ARG(config->endpoint.text), strerror(why));

@@ -10,6 +10,7 @@
 #include "proxy/affinity_share.h"
 #include "proxy/relay.h"
 #include "proxy/stream.h"
+#include "proxy/udp.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,8 @@ static void cut_everything(struct loop *loop, struct loop_timer *timer)
         }
         relay_cut_all(listener);
         arrival_cut_all(listener);
+        if (listener->udp)
+            udp_cut_all(listener);
     }
     loop_stop(loop);
 }
@@ -172,6 +175,7 @@ static void wind_up(struct worker *worker)
         if (listener->holds)
             snapshot_unref(listener->holds);
         loop_timer_remove(&worker->loop, &listener->retry_timer);
+        udp_free(listener->udp);
         free(listener);
     }
     while (worker->n_pipes > 0) {
@@ -194,6 +198,7 @@ static void wind_up(struct worker *worker)
     share_fini(worker);
     slab_fini(&worker->arrivals);
     slab_fini(&worker->names);
+    udp_memory_free(worker->udp);
     buf_pool_fini(&worker->bufs);
     route_scratch_free(worker->route_scratch);
     free(worker->rbuf);

@@ -39,6 +39,7 @@ struct worker_listener {
     uint32_t burst;         /* connections to take in this turn */
     struct list clients;    /* of struct client */
     struct list relays;     /* of struct relay: a TCP listener's connections */
+    struct udp_port *udp;   /* owns: a UDP listener's sessions; NULL otherwise */
     struct list arrivals;   /* of struct arrival: connections whose protocol has not begun */
     struct list node;       /* in worker->listeners */
     struct loop_deferred deferred;
@@ -59,6 +60,7 @@ struct worker {
     struct slab clients, exchanges, relays, arrivals, streams;
     struct slab names;       /* that relayed TLS clients ask for */
     struct slab share_calls; /* affinity_share.c's */
+    struct udp_memory *udp;  /* owns; NULL until there is a UDP listener */
     struct pool pool;
     struct muxes muxes;
     struct tls_thread *tls; /* owns */

@@ -74,6 +74,7 @@ struct listener_runtime {
     struct net_addr addr;
     uint32_t n_workers;
     struct listener_counters *workers; /* owns; [n_workers] */
+    bool datagrams;                    /* UDP; part of the identity */
     int *fds;                          /* owns; bound sockets, one per worker; a worker takes its own over */
     struct {
         _Atomic uint32_t connections; /* open over all workers, for limits.connections */
@@ -108,12 +109,16 @@ struct backend *registry_backend(struct registry *registry, struct slice group, 
 struct group_runtime *registry_group(struct registry *registry, struct slice name);
 struct limit_runtime *registry_limit(struct registry *registry, struct slice name,
                                      const struct limiter_policy *policy, uint32_t clients);
-/* For the snapshot `version`, which is to follow version - 1. With `client_first` connections are taken when
- * the client has sent something. Binds the sockets when the listener is new; NULL and `*why` (errno) when
- * that fails. */
+enum listener_kind {
+    LISTENER_STREAM,              /* the server may speak first */
+    LISTENER_STREAM_CLIENT_FIRST, /* connections are taken when the client has sent something */
+    LISTENER_DATAGRAMS,
+};
+/* For the snapshot `version`, which is to follow version - 1. Binds the sockets when the listener is new;
+ * NULL and `*why` (errno) when that fails. */
 struct listener_runtime *registry_listener(struct registry *registry, struct slice name,
                                            struct slice endpoint, const struct net_addr *addr,
-                                           uint64_t version, bool client_first, int *why);
+                                           uint64_t version, enum listener_kind kind, int *why);
 struct backend *registry_backend_ref(struct backend *backend);
 /* Its name is free for a new one from now on; it lives as long as it is held. */
 void registry_backend_forget(struct registry *registry, struct backend *backend);

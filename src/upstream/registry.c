@@ -209,9 +209,12 @@ static void close_sockets(struct listener_runtime *listener)
 
 /* One socket per worker (SO_REUSEPORT), so that workers share no accept queue; a unix socket cannot be bound
  * twice, there all workers accept from one. */
-static int bind_sockets(struct listener_runtime *listener, bool client_first)
+static int bind_sockets(struct listener_runtime *listener, enum listener_kind kind)
 {
-    struct listen_options options = {.reuse_port = true, .defer_accept = client_first, .backlog = 4096};
+    struct listen_options options = {.reuse_port = true,
+                                     .defer_accept = kind == LISTENER_STREAM_CLIENT_FIRST,
+                                     .datagrams = kind == LISTENER_DATAGRAMS,
+                                     .backlog = 4096};
     bool is_unix = listener->addr.sa.sa_family == AF_UNIX;
     for (uint32_t w = 0; w < listener->n_workers; w++) {
         int err = 0;
@@ -231,12 +234,12 @@ static int bind_sockets(struct listener_runtime *listener, bool client_first)
 }
 
 /* SO_REUSEPORT would let a second process share the address unnoticed, so ask without it first. */
-static int check_address_free(const struct net_addr *addr)
+static int check_address_free(const struct net_addr *addr, bool datagrams)
 {
     int fd, err;
-    if (addr->sa.sa_family == AF_UNIX || listen_is_inherited(addr))
+    if (addr->sa.sa_family == AF_UNIX || listen_is_inherited(addr, datagrams))
         return 0;
-    err = listen_open(addr, &(struct listen_options){.backlog = 1}, &fd);
+    err = listen_open(addr, &(struct listen_options){.backlog = 1, .datagrams = datagrams}, &fd);
     if (!err)
         close(fd);
     return err;
@@ -244,15 +247,16 @@ static int check_address_free(const struct net_addr *addr)
 
 struct listener_runtime *registry_listener(struct registry *registry, struct slice name,
                                            struct slice endpoint, const struct net_addr *addr,
-                                           uint64_t version, bool client_first, int *why)
+                                           uint64_t version, enum listener_kind kind, int *why)
 {
     struct list *slot = slot_of(registry->listeners, endpoint, SLICE(""));
     list_for_each (node, slot) {
         struct listener_runtime *listener = container_of(node, struct listener_runtime, node);
         /* One that the snapshot in force does not name is closing, though an old connection may keep it. */
-        if (listener->last_version + 1 >= version && slice_eq(slice_str(listener->endpoint), endpoint)) {
-            for (uint32_t w = 0; w < listener->n_workers; w++)
-                listen_defer_accept(listener->fds[w], client_first);
+        if (listener->last_version + 1 >= version && slice_eq(slice_str(listener->endpoint), endpoint) &&
+            listener->datagrams == (kind == LISTENER_DATAGRAMS)) {
+            for (uint32_t w = 0; w < listener->n_workers && !listener->datagrams; w++)
+                listen_defer_accept(listener->fds[w], kind == LISTENER_STREAM_CLIENT_FIRST);
             listener->refs++;
             return listener;
         }
@@ -261,6 +265,7 @@ struct listener_runtime *registry_listener(struct registry *registry, struct sli
     listener->name = copy(name);
     listener->endpoint = copy(endpoint);
     listener->addr = *addr;
+    listener->datagrams = kind == LISTENER_DATAGRAMS;
     listener->n_workers = registry->n_workers;
     listener->workers = lines(sizeof(*listener->workers), registry->n_workers);
     listener->fds = malloc(sizeof(int) * registry->n_workers);
@@ -270,9 +275,9 @@ struct listener_runtime *registry_listener(struct registry *registry, struct sli
     listener->refs = 1;
     list_init(&listener->node);
 
-    int err = registry->is_detached ? 0 : check_address_free(&listener->addr);
+    int err = registry->is_detached ? 0 : check_address_free(&listener->addr, listener->datagrams);
     if (!err && !registry->is_detached)
-        err = bind_sockets(listener, client_first);
+        err = bind_sockets(listener, kind);
     if (err) {
         *why = err;
         registry_listener_unref(registry, &listener);

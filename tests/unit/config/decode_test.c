@@ -147,12 +147,12 @@ static void choices_get_a_suggestion(void **state)
                   "g}]}]\n" GROUP,
                   "f:1:61: /load_balancers/0/listeners/0/protocol: is the text \"http\", did you mean "
                   "\"HTTP\"? Expected "
-                  "one of HTTP, HTTPS, H2C, TCP, TLS\n");
+                  "one of HTTP, HTTPS, H2C, TCP, UDP, TLS\n");
     expect_faults(
         "load_balancers: [{name: l, listeners: [{port: 80, protocol: SMTP, default_target_group: "
         "g}]}]\n" GROUP,
         "f:1:61: /load_balancers/0/listeners/0/protocol: is the text \"SMTP\", expected one of HTTP, "
-        "HTTPS, H2C, TCP, TLS\n");
+        "HTTPS, H2C, TCP, UDP, TLS\n");
 }
 
 static void a_list_may_be_one_value_alone(void **state)
