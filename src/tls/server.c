@@ -33,6 +33,7 @@ struct tls_server {
     unsigned char alpn[ALPN_BYTES_MAX];
     unsigned alpn_len;
     struct ticket_files tickets;
+    EVP_CIPHER *aes_128, *aes_256; /* owns; of tickets: looking them up by name takes locks and time */
     /* any thread: atomic, acq_rel */
     _Atomic uint32_t refs;
 };
@@ -112,7 +113,7 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
     const struct ticket_files *files = &tls->server->tickets;
     if (is_making) {
         const struct ticket_key *key = ticket_key_now(files, chain);
-        const EVP_CIPHER *aes = key->is_short ? EVP_aes_128_cbc() : EVP_aes_256_cbc();
+        const EVP_CIPHER *aes = key->is_short ? tls->server->aes_128 : tls->server->aes_256;
         if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(aes)) != 1)
             return -1;
         memcpy(name, key->name, TICKET_NAME_BYTES);
@@ -122,7 +123,7 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
     const struct ticket_key *key = ticket_key_find(files, chain, name, &is_old);
     if (!key)
         return 0;
-    const EVP_CIPHER *aes = key->is_short ? EVP_aes_128_cbc() : EVP_aes_256_cbc();
+    const EVP_CIPHER *aes = key->is_short ? tls->server->aes_128 : tls->server->aes_256;
     if (!set_mac(mac, key) || !EVP_DecryptInit_ex(cipher, aes, NULL, key->aes, iv))
         return -1;
     return is_old ? 2 : 1;
@@ -378,6 +379,8 @@ static void free_server(struct tls_server *server)
     free(server->entries);
     tls_names_fini(&server->names);
     OPENSSL_cleanse(&server->tickets, sizeof(server->tickets));
+    EVP_CIPHER_free(server->aes_128);
+    EVP_CIPHER_free(server->aes_256);
     free(server);
 }
 
@@ -387,6 +390,9 @@ iso_err tls_server_new(const struct tls_server_options *options, struct tls_serv
     struct tls_server *server = calloc(1, sizeof(*server));
     iso_assert(server && options->n_certs > 0);
     atomic_init(&server->refs, 1);
+    server->aes_128 = EVP_CIPHER_fetch(NULL, "AES-128-CBC", NULL);
+    server->aes_256 = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+    iso_assert(server->aes_128 && server->aes_256);
     iso_err err = set_alpn(server, options, fault);
     for (uint32_t i = 0; i < options->n_ticket_files && !err; i++)
         err = ticket_file_load(&server->tickets, options->ticket_files[i], fault);
