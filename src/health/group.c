@@ -35,7 +35,7 @@ static struct outlier_sums sums_of(const struct watch *watch)
 }
 
 /* New requests tell about the target, not those before. */
-static void forget_requests(struct watch *watch)
+void group_forget_requests(struct watch *watch)
 {
     if (watch->runs) {
         atomic_store_explicit(&watch->runs->errors_5xx, 0, memory_order_relaxed);
@@ -209,7 +209,7 @@ void group_end_ejection(struct watch *watch)
     loop_timer_clear(&watch->ejection_end);
     outlier_return(&watch->outlier, watch->health->loop.now_ns);
     atomic_store_explicit(&watch->status->is_ejected, 0, memory_order_relaxed);
-    forget_requests(watch);
+    group_forget_requests(watch);
 }
 
 static void on_ejection_end(struct loop *loop, struct loop_timer *timer)
@@ -319,5 +319,5 @@ void group_init_watch(struct watch *watch, const struct health_spec *spec)
 {
     loop_timer_init(&watch->ejection_end, on_ejection_end);
     group_set_watch(watch, spec);
-    forget_requests(watch);
+    group_forget_requests(watch);
 }

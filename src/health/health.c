@@ -94,6 +94,8 @@ void watch_step(struct watch *watch, enum target_event event, enum health_reason
         judge_forget(&watch->judge);
         if (step.to != TARGET_UNHEALTHY)
             group_end_ejection(watch);
+        if (step.to == TARGET_ACTIVE)
+            group_forget_requests(watch); /* of before it was out: else it would be ejected for them now */
     }
     switch (step.action) {
     case TARGET_ACTION_IGNORE:

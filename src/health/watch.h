@@ -110,6 +110,8 @@ void group_free(struct watch_group *group);
 void group_init_watch(struct watch *watch, const struct health_spec *spec);
 /* The same target in a new set. */
 void group_set_watch(struct watch *watch, const struct health_spec *spec);
+/* What requests said of the target so far counts no more. */
+void group_forget_requests(struct watch *watch);
 /* No longer ejected, whatever the state. */
 void group_end_ejection(struct watch *watch);
 /* A check of an ejected target has failed: checks know the fault, so they may tell when it is over. */
