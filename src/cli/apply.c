@@ -216,6 +216,7 @@ static void adopt(struct process *process, struct snapshot *now)
     process->current = now;
     process->version = now->version;
     process->log = (struct snapshot_log *)now->log;
+    snapshot_mark_leaving(now, old);
     for (uint32_t w = 0; w < process->n_workers; w++)
         worker_publish(process->workers[w], now);
     wait_until_in_force(process, now->version);

@@ -82,6 +82,7 @@ static iso_err build_group(struct snapshot *snapshot, const struct snapshot_part
         endpoint_addr(&target->endpoint, &addr);
         group->targets[i] =
             registry_backend(registry, config->name, target->endpoint.text, &addr, group->runtime);
+        group->targets[i]->stamp = snapshot->stamp;
         group->n_targets = i + 1;
         weights[i] = target->weight;
         names[i] = target->endpoint.text;
@@ -146,6 +147,7 @@ iso_err snapshot_build(struct config **config, const struct snapshot_parts *part
     arena_init(&snapshot->arena);
     snapshot->config = *config;
     snapshot->version = parts->version;
+    snapshot->stamp = registry_stamp(parts->registry);
     snapshot->n_workers = parts->n_workers;
     snapshot->trust = (struct forwarded_trust){(*config)->trusted_proxies, (*config)->n_trusted_proxies};
     snapshot->workers = arena_alloc_line(&snapshot->arena, sizeof(*snapshot->workers) * parts->n_workers);
@@ -200,22 +202,22 @@ bool snapshot_is_current(const struct snapshot *snapshot, const struct resolve *
     return is_same;
 }
 
-bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend)
+static void mark(struct backend *backend, bool gets_work, uint64_t version)
 {
-    for (uint32_t g = 0; g < snapshot->n_groups; g++)
-        for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
-            if (snapshot->groups[g].targets[t] == backend)
-                return true;
-    return false;
+    uint64_t left = atomic_load_explicit(&backend->left_version, memory_order_relaxed);
+    if (gets_work != (left == 0))
+        atomic_store_explicit(&backend->left_version, gets_work ? 0 : version, memory_order_relaxed);
 }
 
-bool snapshot_serves_backend(const struct snapshot *snapshot, const struct backend *backend)
+void snapshot_mark_leaving(const struct snapshot *now, const struct snapshot *old)
 {
-    for (uint32_t g = 0; g < snapshot->n_groups; g++)
-        for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
-            if (snapshot->groups[g].targets[t] == backend)
-                return snapshot->groups[g].settings[t].enabled;
-    return false;
+    for (uint32_t g = 0; g < now->n_groups; g++)
+        for (uint32_t t = 0; t < now->groups[g].n_targets; t++)
+            mark(now->groups[g].targets[t], now->groups[g].settings[t].enabled, now->version);
+    for (uint32_t g = 0; old && g < old->n_groups; g++)
+        for (uint32_t t = 0; t < old->groups[g].n_targets; t++)
+            if (!snapshot_has_backend(now, old->groups[g].targets[t]))
+                mark(old->groups[g].targets[t], false, now->version);
 }
 
 void snapshot_free(struct snapshot *snapshot, struct registry *registry)

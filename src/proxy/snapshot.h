@@ -105,7 +105,8 @@ struct snap_certs {
 struct snapshot {
     struct config *config; /* shared (counted) */
     struct arena arena;    /* owns what is compiled */
-    uint64_t version;      /* counts up with every snapshot */
+    uint64_t version;      /* counts up with every snapshot in force */
+    uint64_t stamp;        /* on what it names; no two snapshots have the same */
     uint32_t n_workers;
     struct forwarded_trust trust;
     struct snap_listener *listeners;
@@ -158,10 +159,23 @@ static inline void snapshot_unref(struct snapshot *snapshot)
 /* Would a snapshot of the same configuration, built now, have the same targets? Threads: control. */
 bool snapshot_is_current(const struct snapshot *snapshot, const struct resolve *resolve);
 
-/* Is the backend one of its targets? */
-bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend);
-/* And enabled: neither removed nor disabled, so not draining? */
-bool snapshot_serves_backend(const struct snapshot *snapshot, const struct backend *backend);
+/* Is the backend one of its targets? Of the newest snapshot built only. Threads: control. */
+static inline bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend)
+{
+    return backend->stamp == snapshot->stamp;
+}
+
+/* And enabled: neither removed nor disabled, so not draining? One that gets work again in a newer snapshot
+ * counts as serving already. Threads: any that has the snapshot in force, or had. */
+static inline bool snapshot_serves_backend(const struct snapshot *snapshot, const struct backend *backend)
+{
+    uint64_t left = atomic_load_explicit(&((struct backend *)backend)->left_version, memory_order_relaxed);
+    return left == 0 || left > snapshot->version;
+}
+
+/* Notes which backends get no more work once `now` is in force, and which do, to be called before it is
+ * published. `old` is what was in force; NULL: nothing. Threads: control. */
+void snapshot_mark_leaving(const struct snapshot *now, const struct snapshot *old);
 
 /* Threads: control; refs must be 0. */
 void snapshot_free(struct snapshot *snapshot, struct registry *registry);

@@ -42,11 +42,15 @@ struct backend {
         _Atomic uint32_t in_flight;   /* requests being worked on, over all workers */
         _Atomic uint32_t connections; /* open or opening, over all workers, idle ones included */
         struct passive_runs runs;     /* of failures of real requests */
+        /* The snapshot from which on it gets no new work: removed or disabled; 0: it gets work. Written by
+         * the control thread before that snapshot is published. */
+        _Atomic uint64_t left_version;
     } ISO_CACHE_ALIGN;
     struct health_status health ISO_CACHE_ALIGN;
 
     /* control thread only */
     uint32_t refs;
+    uint64_t stamp;               /* of the last snapshot built that names it */
     uint64_t drain_until_wall_ns; /* when what it still does is cut; 0: it was not told to leave */
     struct list node;             /* in the registry */
 };
@@ -99,6 +103,8 @@ struct limit_runtime {
 struct registry; /* control thread only */
 
 struct registry *registry_new(uint32_t n_workers);
+/* A number that no snapshot had before: it marks what a snapshot names. */
+uint64_t registry_stamp(struct registry *registry);
 /* One whose listeners get no sockets: to compile a configuration without serving it. */
 struct registry *registry_new_detached(uint32_t n_workers);
 void registry_free(struct registry *registry);

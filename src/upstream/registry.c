@@ -16,6 +16,7 @@ enum { HASH_SLOTS = 4096 };
 
 struct registry {
     uint32_t n_workers;
+    uint64_t stamps;
     bool is_detached; /* binds nothing */
     struct list backends[HASH_SLOTS], groups[HASH_SLOTS], listeners[HASH_SLOTS], limits[HASH_SLOTS];
 };
@@ -25,6 +26,7 @@ struct registry *registry_new(uint32_t n_workers)
     struct registry *registry = malloc(sizeof(*registry));
     iso_assert(registry != NULL && n_workers > 0);
     registry->n_workers = n_workers;
+    registry->stamps = 0;
     registry->is_detached = false;
     for (int i = 0; i < HASH_SLOTS; i++) {
         list_init(&registry->backends[i]);
@@ -40,6 +42,11 @@ struct registry *registry_new_detached(uint32_t n_workers)
     struct registry *registry = registry_new(n_workers);
     registry->is_detached = true;
     return registry;
+}
+
+uint64_t registry_stamp(struct registry *registry)
+{
+    return ++registry->stamps;
 }
 
 void registry_free(struct registry *registry)
