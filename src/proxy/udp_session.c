@@ -35,7 +35,7 @@ static void log_end(struct udp_session *session, enum exchange_end end)
         .listener = session->port->listener->current->config->name,
         .group = session->group->config->name,
         .target = session->target < session->group->n_targets
-                      ? session->group->config->targets[session->target].endpoint.text
+                      ? session->group->settings[session->target].endpoint.text
                       : (struct slice){0},
         .protocol = "UDP",
         .received_bytes = session->received_bytes,
@@ -175,7 +175,7 @@ static uint32_t find_again(const struct snap_group *group, const struct backend 
 {
     for (uint32_t i = 0; i < group->n_targets; i++)
         if (group->targets[i] == backend)
-            return group->config->targets[i].enabled ? i : BALANCE_NONE;
+            return group->settings[i].enabled ? i : BALANCE_NONE;
     return BALANCE_NONE;
 }
 
