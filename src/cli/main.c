@@ -17,6 +17,7 @@ static const struct {
     {"upgrade", cmd_upgrade, "replace a running process by a new one without losing a request"},
     {"check", cmd_check, "check a configuration file: every fault at once"},
     {"churn", cmd_churn, "how many keys a change of the targets would move"},
+    {"ctl", cmd_ctl, "ask or change a running process through its API"},
     {"explain", cmd_explain, "what would become of a request, and why"},
     {"l4", cmd_l4, "the packet tier: XDP, Maglev, direct return"},
     {"size", cmd_size, "how many machines a load needs"},
