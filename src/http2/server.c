@@ -116,12 +116,26 @@ static void reset(struct http2_server *server, int32_t id, uint32_t code)
     nghttp2_submit_rst_stream(server->session, NGHTTP2_FLAG_NONE, id, code);
 }
 
+/* A stream that cannot be served for what the client did. */
+static void refuse(struct http2_server *server, int32_t id, uint32_t code)
+{
+    reset(server, id, code);
+    spend(server, HTTP2_FLOOD_RESETS);
+}
+
+/* nghttp2 resets the stream, or ends the connection. */
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *user)
+{
+    spend(user, HTTP2_FLOOD_RESETS);
+    return 0;
+}
+
 static void take_request(struct http2_server *server, int32_t id, bool ends)
 {
     enum http_reject why = HTTP_REJECT_NONE;
     void *stream = NULL;
     if (server->n_streams > server->max_streams) {
-        reset(server, id, NGHTTP2_REFUSED_STREAM);
+        refuse(server, id, NGHTTP2_REFUSED_STREAM);
         return;
     }
     switch (
@@ -134,7 +148,7 @@ static void take_request(struct http2_server *server, int32_t id, bool ends)
         stream = server->handler->refused(server->owner, id, why, ends);
         break;
     case HTTP2_HEAD_MALFORMED:
-        reset(server, id, NGHTTP2_PROTOCOL_ERROR);
+        refuse(server, id, NGHTTP2_PROTOCOL_ERROR);
         return;
     case HTTP2_HEAD_NO_MEMORY:
         break;
@@ -142,7 +156,7 @@ static void take_request(struct http2_server *server, int32_t id, bool ends)
     if (stream)
         nghttp2_session_set_stream_user_data(server->session, id, stream);
     else
-        reset(server, id, NGHTTP2_REFUSED_STREAM);
+        refuse(server, id, NGHTTP2_REFUSED_STREAM);
 }
 
 static void take_trailers(struct http2_server *server, int32_t id)
@@ -152,7 +166,7 @@ static void take_trailers(struct http2_server *server, int32_t id)
     enum http2_head_result result = http2_head_finish(&server->head, server->bufs, true, server->limits,
                                                       HTTP_GET, server->trailers, &why);
     if (result != HTTP2_HEAD_OK)
-        reset(server, id, NGHTTP2_PROTOCOL_ERROR);
+        refuse(server, id, NGHTTP2_PROTOCOL_ERROR);
     else if (stream)
         server->handler->ended(server->owner, stream, server->trailers->n_fields ? server->trailers : NULL);
 }
@@ -220,22 +234,16 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     return 0;
 }
 
-/* A reset that the client's faults have caused counts like one of its own. */
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct http2_server *server = user;
     uint8_t type = frame->hd.type;
-    if (type == NGHTTP2_RST_STREAM) {
-        uint32_t code = frame->rst_stream.error_code;
-        if (code != NGHTTP2_NO_ERROR && code != NGHTTP2_INTERNAL_ERROR && code != NGHTTP2_CANCEL)
-            spend(server, HTTP2_FLOOD_RESETS);
-    } else if ((type == NGHTTP2_DATA || type == NGHTTP2_HEADERS) &&
-               frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
-               nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0) {
-        void *stream = stream_of(server, frame->hd.stream_id);
-        if (stream)
-            server->handler->answered(server->owner, stream);
-    }
+    if ((type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
+        nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) != 0)
+        return 0;
+    void *stream = stream_of(server, frame->hd.stream_id);
+    if (stream)
+        server->handler->answered(server->owner, stream);
     return 0;
 }
 
@@ -320,6 +328,7 @@ static nghttp2_session_callbacks *make_callbacks(void)
     nghttp2_session_callbacks_set_on_header_callback(c, on_header);
     nghttp2_session_callbacks_set_on_invalid_header_callback(c, on_invalid_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(c, on_frame_recv);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(c, on_invalid_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, on_data_chunk);
     nghttp2_session_callbacks_set_on_frame_send_callback(c, on_frame_send);
     nghttp2_session_callbacks_set_on_stream_close_callback(c, on_stream_close);
