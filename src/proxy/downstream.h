@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A downstream delivers the answers of one client: over an HTTP/1 connection (downstream_h1.c) or a stream of
- * an HTTP/2 connection (stream.c). The pipeline makes messages and body bytes; how they are put on the wire,
- * and what becomes of the connection afterwards, is the downstream's. Bytes go through client->conn either
- * way, which for a stream has no socket. */
+ * an HTTP/2 connection (downstream_h2.c). The pipeline makes messages and body bytes; how they are put on the
+ * wire, and what becomes of the connection afterwards, is the downstream's. Bytes go through client->conn
+ * either way, which for a stream has no socket. */
 #ifndef ISOBAR_PROXY_DOWNSTREAM_H
 #define ISOBAR_PROXY_DOWNSTREAM_H
 
@@ -37,6 +37,6 @@ struct downstream {
     const struct conn *(*transport)(const struct client *client);
 };
 
-extern const struct downstream downstream_h1;
+extern const struct downstream downstream_h1, downstream_h2;
 
 #endif

@@ -30,6 +30,14 @@ extern const struct http2_server_handler stream_handler;
 
 /* Watches the progress of a client that does not open its window. */
 void stream_watch(struct stream *stream);
+/* The answer has been written whole: it ends where its output does. */
+void stream_finish(struct stream *stream);
+/* What is not sent yet never will be. */
+void stream_reset(struct stream *stream, enum http2_code code);
+/* Fields of a trailer section, kept as lines until their time has come; NULL: no memory. And the message that
+ * they are, in the worker's scratch; NULL: none. */
+struct buf *stream_keep_lines(struct worker *worker, const struct http_message *trailers);
+const struct http_message *stream_parse_lines(struct stream *stream, const struct buf *lines);
 /* Its exchange, if any, ends with `end`, and so does it; nothing is sent. */
 void stream_end(struct stream *stream, enum exchange_end end);
 
