@@ -273,3 +273,53 @@ def test_E1_a_disabled_target_has_a_deadline_until_it_is_enabled(stand):
     proxy.reload(config)
     assert deadline() == 0
     assert {stand.ask().body for _ in range(4)} == {b"one", b"two"}
+
+
+def test_E2_two_hundred_websockets_end_in_order_or_at_the_deadline_C_104(stand):
+    """C-104: half end by themselves, a quarter when they are told, the rest is cut at the deadline and counted."""
+    n = 200
+
+    def script(wire):
+        wire.read_request()
+        wire.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        while read_frame(wire)[0] != 0x8:
+            pass
+        wire.read_to_end()
+
+    gone, stays = stand.backend(script, name="gone"), stand.backend(name="stays")
+    config = stand.config([gone, stays], group={"deregistration_delay_s": 8})
+    proxy = stand.serve(stand_only_first(config))
+    clients = [open_websocket(stand) for _ in range(n)]
+    label = {"target": gone.label}
+    assert wait_until(lambda: proxy.metrics().total("target_in_flight", **label) == n)
+    changed = copy.deepcopy(config)
+    changed["target_groups"][0]["targets"] = [stays.target]
+    proxy.reload(changed)
+    metrics = proxy.metrics()
+    assert metrics.total("target_state", state="draining", **label) == 1
+    deadline = metrics.total("target_drain_deadline_timestamp_seconds", **label)
+    assert 0 < deadline - time.time() <= 8
+
+    for client in clients[:n // 2]:
+        client.send(frame(struct.pack(">H", 1000), 0x8, masked=True))
+        client.close()
+    assert wait_until(lambda: proxy.metrics().total("target_in_flight", **label) == n // 2, 6)
+    for i, client in enumerate(clients[n // 2:]):
+        assert read_frame(client) == (8, struct.pack(">H", 1001)), i
+        assert time.time() < deadline + 0.5
+        if i % 2:
+            client.send(frame(struct.pack(">H", 1001), 0x8, masked=True))
+            client.close()
+    assert proxy.metrics().total("target_state", state="removed", **label) == 0
+    wait_for_word(stand, proxy, f"{gone.label} is removed (was draining)")
+    assert time.time() > deadline - 0.1, "the rest keeps what it has until the deadline"
+    metrics = proxy.metrics()
+    assert metrics.select("target_in_flight", **label) == []
+    assert n // 4 <= metrics.total("target_group_drain_cut_total") <= n // 2
+    assert stand.ask().body == b"stays"
+
+
+def stand_only_first(config):
+    changed = copy.deepcopy(config)
+    changed["target_groups"][0]["targets"] = config["target_groups"][0]["targets"][:1]
+    return changed
