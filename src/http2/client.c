@@ -174,8 +174,10 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *fram
         return 0;
     list_for_each_safe (node, after, &client->streams) {
         struct http2_stream *stream = container_of(node, struct http2_stream, node);
-        if (stream->id == frame->hd.stream_id)
-            stream_closed(stream, HTTP2_FAIL_REFUSED);
+        if (stream->id != frame->hd.stream_id)
+            continue;
+        nghttp2_session_set_stream_user_data(session, stream->id, NULL); /* it may still be closed by name */
+        stream_closed(stream, HTTP2_FAIL_REFUSED);
     }
     return 0;
 }

@@ -24,6 +24,7 @@ struct accesslog_entry {
     struct slice method, host, path, query, request_id, user_agent, referer;
     const char *protocol;                /* "HTTP/1.1" */
     uint16_t status;                     /* 0: none was sent */
+    struct slice grpc_status;            /* "" when it is no call, or has none */
     uint64_t received_bytes, sent_bytes; /* bodies and heads on the client's side */
     uint32_t attempts;
     const char *reason; /* the reason word: who ended it, in which phase; "-" for a normal end */

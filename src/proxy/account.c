@@ -71,6 +71,7 @@ static void log_line_for(struct exchange *x, uint64_t duration_us)
         .request_id = x->log_request_id,
         .user_agent = x->log_user_agent,
         .referer = x->log_referer,
+        .grpc_status = grpc_status_text((enum grpc_status)x->grpc_status),
         .protocol = x->client->downstream->protocol ? x->client->downstream->protocol
                     : x->client_minor               ? "HTTP/1.1"
                                                     : "HTTP/1.0",
@@ -93,7 +94,8 @@ void exchange_account(struct exchange *x)
     bool is_aborted = x->end == END_CLIENT_ABORT || x->end == END_CLIENT_ABORT_BODY ||
                       x->end == END_SHUTDOWN || x->end == END_TRUNCATED ||
                       (x->end == END_DRAINED && x->answer_begun && !x->is_tunnel) ||
-                      x->end == END_TRUNCATED_TIMEOUT || x->end == END_CLIENT_READS_SLOWLY;
+                      (x->end == END_GRPC_DEADLINE && !x->answer_done) || x->end == END_TRUNCATED_TIMEOUT ||
+                      x->end == END_CLIENT_READS_SLOWLY;
     count_status(&listener->requests_1xx, is_aborted ? 0 : x->status, &listener->requests_aborted);
     histogram_add(&listener->latency, duration_us);
     gauge_add(&listener->active_requests, -1);

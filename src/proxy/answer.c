@@ -9,11 +9,33 @@ enum {
     ANSWER_BYTES = 32 * 1024,    /* of the scratch; values are made behind it */
 };
 
+/* A deadline is over for the caller whoever missed it; a connection that was not opened in time did no work.
+ */
+static enum grpc_status status_for_call(const struct exchange *x, unsigned http_status)
+{
+    bool is_late = x->end == END_GRPC_DEADLINE || x->end == END_RESPONSE_TIMEOUT;
+    return is_late ? GRPC_DEADLINE_EXCEEDED : grpc_status_of(http_status);
+}
+
+/* A failure as a call understands it: trailers alone, which is a head of status 200 without a body. */
+static void answer_call(struct exchange *x, struct h1_answer *how, struct h1_pair *fields)
+{
+    static const struct slice content_type = {"application/grpc", 16};
+    struct scratch scratch = {x->worker->scratch + ANSWER_BYTES, x->worker->scratch + WORKER_SCRATCH_BYTES};
+    x->grpc_status = (uint8_t)status_for_call(x, how->status);
+    fields[0] = (struct h1_pair){SLICE("grpc-status"), grpc_status_text((enum grpc_status)x->grpc_status)};
+    fields[1] = (struct h1_pair){SLICE("grpc-message"), grpc_message(how->body, &scratch)};
+    *how = (struct h1_answer){.status = 200, .content_type = content_type, .fields = fields, .n_fields = 2};
+}
+
 static void answer(struct exchange *x, struct h1_answer *how)
 {
+    struct h1_pair call_fields[2];
     struct client *client = x->client;
     struct worker *worker = x->worker;
     size_t n;
+    if (x->is_grpc && how->status >= 400)
+        answer_call(x, how, call_fields);
     /* A client that waits for 100 may send its body or not: what follows cannot be told apart. */
     if (!x->keep_alive || (x->expects_continue && !x->request.is_done) || worker->says_close)
         client->close_after = true;

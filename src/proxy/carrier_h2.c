@@ -30,15 +30,16 @@ static void on_head(struct http2_stream *stream, struct http_message *msg, char 
 {
     struct exchange *x = stream->owner;
     buf_give(&x->worker->bufs, &x->unsent);
-    forward_set_deadline(x, x->group->config->timeouts.response_ms);
     x->answer_has_end = !stream->head_ends;
     response_head(x, msg, data, len);
+    if (stream->owner == x)
+        forward_set_deadline(x, response_patience_ms(x));
 }
 
 static void on_body(struct http2_stream *stream, char *data, size_t len)
 {
     struct exchange *x = stream->owner;
-    forward_set_deadline(x, x->group->config->timeouts.response_ms);
+    forward_set_deadline(x, response_patience_ms(x));
     response_body(x, data, len);
 }
 

@@ -28,6 +28,8 @@ static void note_fields(struct exchange *x, struct http_message *msg, bool log)
         struct http_field *field = &msg->fields[i];
         if (field->id == HTTP_FIELD_ACCEPT)
             x->wants_json = h1_prefers_json(http_field_value(field));
+        else if (field->id == HTTP_FIELD_CONTENT_TYPE)
+            x->is_grpc = grpc_is_content_type(http_field_value(field));
         else if (field->id == HTTP_FIELD_UPGRADE)
             x->is_websocket = slice_caseeq(http_field_value(field), SLICE("websocket"));
         else if (log && field->id == HTTP_FIELD_USER_AGENT)
@@ -41,6 +43,25 @@ static void note_fields(struct exchange *x, struct http_message *msg, bool log)
         x->log_path = keep_text(x->head, msg->path);
         x->log_query = keep_text(x->head, msg->query);
     }
+}
+
+static void on_deadline(struct loop *loop, struct loop_timer *timer)
+{
+    struct exchange *x = container_of(timer, struct exchange, deadline);
+    if (!x->answer_done)
+        exchange_fail(x, END_GRPC_DEADLINE);
+}
+
+/* The caller says how long it waits. */
+static void note_deadline(struct exchange *x, struct http_message *msg)
+{
+    const struct http_field *field = http_message_find_name(msg, SLICE("grpc-timeout"));
+    uint64_t ns;
+    if (!field || !grpc_timeout_ns(http_field_value(field), &ns))
+        return;
+    x->has_deadline = true;
+    loop_timer_init(&x->deadline, on_deadline);
+    loop_timer_set(&x->worker->loop, &x->deadline, x->begun_ns + ns);
 }
 
 static void on_resume(struct loop *loop, struct loop_later *later)
@@ -84,6 +105,7 @@ static struct exchange *make(struct client *client, const struct http_message *m
         .expects_continue = msg->expect_continue,
         .request_is_chunked = msg->framing == HTTP_BODY_CHUNKED,
         .client_ip = client->peer,
+        .grpc_status = GRPC_STATUS_UNKNOWN,
     };
     x->head = buf_try_take(&worker->bufs, head_bytes * (log ? 2 : 1) + HEAD_SLACK_BYTES);
     if (!x->head) {
@@ -176,6 +198,8 @@ void exchange_release(struct exchange *x)
     transfer_fini(&x->response, &worker->bufs);
     splice_drop(x);
     share_end(x);
+    if (x->has_deadline)
+        loop_timer_remove(&worker->loop, &x->deadline);
     list_remove(&x->draining);
     buf_give(&worker->bufs, &x->unsent);
     buf_give(&worker->bufs, &x->head);
@@ -279,6 +303,8 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
     if (peer_trusted)
         x->client_ip = forwarded_client(trust, &client->peer, msg);
     note_fields(x, msg, x->snapshot->log != NULL);
+    if (x->is_grpc)
+        note_deadline(x, msg);
 
     struct transfer_pieces pieces = {.n = 0};
     size_t used = 0;

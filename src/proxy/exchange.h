@@ -16,6 +16,7 @@
 
 #include "proxy/carrier.h"
 #include "proxy/client.h"
+#include "proxy/grpc.h"
 #include "proxy/transfer.h"
 #include "proxy/websocket.h"
 
@@ -90,6 +91,9 @@ struct exchange {
     bool has_session; /* the client sent a session cookie */
     bool is_accounted;
     bool is_spliced;
+    bool is_grpc;         /* a call: failures are told by grpc-status */
+    bool has_deadline;    /* of the caller, by grpc-timeout */
+    uint8_t grpc_status;  /* enum grpc_status, as answered */
     bool has_answer_head; /* the final answer's head was read */
     bool answer_has_end;  /* the end of its body comes by response_end() whatever the head says */
     uint16_t tried[EXCHANGE_TRIED_MAX];
@@ -104,6 +108,7 @@ struct exchange {
     uint64_t pending_until_ns;
     struct loop_later resume;
     struct loop_timer stream_timer; /* carrier_h2: the attempt's deadline */
+    struct loop_timer deadline;     /* with has_deadline */
 
     struct ip_addr client_ip;
     struct slice log_method, log_host, log_path, log_query, log_request_id, log_user_agent, log_referer;
@@ -247,6 +252,8 @@ void response_end(struct exchange *x, bool in_order, const struct http_message *
 /* The head is not valid HTTP. */
 void response_reject(struct exchange *x, enum http_reject why);
 void response_due(struct exchange *x);
+/* How long the answer may stop, once it has begun or not. */
+uint32_t response_patience_ms(const struct exchange *x);
 
 /* The body may go through a pipe from here on, if it is worth it: x->is_spliced. All sent so far has gone. */
 void splice_begin(struct exchange *x);

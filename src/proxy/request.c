@@ -37,6 +37,21 @@ static void await(struct exchange *x)
                    x->rate_checked_ns + client_check_ms(x->listener->config) * NS_PER_MS);
 }
 
+/* A call may be silent for long: either side speaks when it has something to say. */
+static void call_due(struct exchange *x)
+{
+    uint64_t now_ns = x->worker->loop.now_ns, moved = x->request.bytes + x->sent_bytes;
+    uint64_t idle_ns = x->listener->config->timeouts.tunnel_ms * NS_PER_MS;
+    if (moved != x->rate_bytes) {
+        x->rate_bytes = moved;
+        x->rate_checked_ns = now_ns;
+    }
+    if (now_ns - x->rate_checked_ns >= idle_ns)
+        exchange_fail(x, END_CLIENT_BODY_TIMEOUT);
+    else
+        loop_timer_set(&x->worker->loop, &x->client->conn.timer, x->rate_checked_ns + idle_ns);
+}
+
 void request_due(struct exchange *x)
 {
     const struct config_listener *config = x->listener->config;
@@ -44,6 +59,10 @@ void request_due(struct exchange *x)
     uint64_t got = x->request.bytes - x->rate_bytes, min_rate = config->limits.min_rate_bytes_per_s;
     if (x->request.is_done)
         return;
+    if (x->is_grpc && !x->answer_done) {
+        call_due(x);
+        return;
+    }
     bool is_stalled = got == 0 && elapsed_ms >= config->timeouts.body_ms;
     bool is_slow = min_rate && elapsed_ms >= CLIENT_SLOW_AFTER_MS && got * 1000 < min_rate * elapsed_ms;
     if (!client_is_excused(x) && (is_stalled || is_slow)) {
@@ -141,7 +160,7 @@ static void end_body(struct exchange *x, const struct http_message *trailers)
 static void body_went_on(struct exchange *x)
 {
     if (!x->request.is_done)
-        forward_set_deadline(x, x->group->config->timeouts.response_ms);
+        forward_set_deadline(x, response_patience_ms(x));
     else if (x->client->conn.timer.due_ns && !x->client->is_stalled)
         loop_timer_clear(&x->client->conn.timer);
 }

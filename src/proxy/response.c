@@ -17,6 +17,31 @@ static struct target_counters *target_counters(struct exchange *x)
     return &x->backend->workers[x->worker->index].counters;
 }
 
+/* What the answer says of the target: of a call its grpc-status, which mostly comes with the trailers. */
+static void note_answer(struct exchange *x, struct http_message *msg)
+{
+    x->grpc_status = x->is_grpc ? (uint8_t)grpc_status_in(msg) : GRPC_STATUS_UNKNOWN;
+    if (x->grpc_status != GRPC_STATUS_UNKNOWN)
+        forward_note(x, grpc_sign_of((enum grpc_status)x->grpc_status));
+    else if (!x->is_grpc || msg->status != 200 || !x->answer_has_end)
+        forward_note(x, passive_sign_of(msg->status));
+}
+
+static void note_trailers(struct exchange *x, const struct http_message *trailers)
+{
+    if (!x->is_grpc || x->grpc_status != GRPC_STATUS_UNKNOWN || x->status != 200)
+        return;
+    x->grpc_status = (uint8_t)grpc_status_in((struct http_message *)trailers);
+    forward_note(x, grpc_sign_of((enum grpc_status)x->grpc_status));
+}
+
+uint32_t response_patience_ms(const struct exchange *x)
+{
+    /* A call that has begun to be answered is a stream, silent when there is nothing to say. */
+    return x->is_grpc && x->has_answer_head ? x->listener->config->timeouts.tunnel_ms
+                                            : x->group->config->timeouts.response_ms;
+}
+
 void response_end(struct exchange *x, bool in_order, const struct http_message *trailers)
 {
     struct scratch scratch = {x->worker->scratch, x->worker->scratch + WORKER_SCRATCH_BYTES};
@@ -31,6 +56,7 @@ void response_end(struct exchange *x, bool in_order, const struct http_message *
         exchange_abort(x, END_TRUNCATED);
         return;
     }
+    note_trailers(x, trailers);
     if (pieces.n && client_write(x->client, pieces.iov, pieces.n) == CONN_FAILED) {
         exchange_abort(x, END_CLIENT_ABORT);
         return;
@@ -114,13 +140,14 @@ static bool write_head(struct exchange *x, struct http_message *msg, struct iove
     return x->client->downstream->head(x, msg, &values, head);
 }
 
-static void count_answer(struct exchange *x, unsigned status)
+static void count_answer(struct exchange *x, struct http_message *msg)
 {
+    unsigned status = msg->status;
     struct target_counters *counters = target_counters(x);
     x->answer_ns = x->worker->loop.now_ns;
     counter_add(&(&counters->requests_1xx)[status / 100 - 1], 1);
     histogram_add(&counters->latency, (x->answer_ns - x->attempt_ns) / NS_PER_US);
-    forward_note(x, passive_sign_of(status));
+    note_answer(x, msg);
 }
 
 static void upgrade(struct exchange *x, struct http_message *msg, char *data, size_t len)
@@ -131,7 +158,7 @@ static void upgrade(struct exchange *x, struct http_message *msg, char *data, si
         exchange_fail(x, END_BAD_UPGRADE);
         return;
     }
-    count_answer(x, msg->status);
+    count_answer(x, msg);
     x->has_answer_head = x->answer_begun = true;
     x->status = msg->status;
     if (!write_head(x, msg, &head))
@@ -150,7 +177,7 @@ bool response_head(struct exchange *x, struct http_message *msg, char *data, siz
         return false;
     }
     bool is_gateway_error = msg->status >= 502 && msg->status <= 504;
-    count_answer(x, msg->status);
+    count_answer(x, msg);
     if (is_gateway_error && retry_take(x, END_NORMAL)) {
         exchange_drop_upstream(x, false);
         retry_go(x);
@@ -210,7 +237,7 @@ void response_due(struct exchange *x)
     bool waits_for_body = !x->request.is_done && !x->has_answer_head && !x->carrier->is_full(x);
     bool waits_for_reader = x->client->conn.out || x->in_pipe;
     if (waits_for_body || waits_for_reader) { /* the client's doing: its own timer decides */
-        forward_set_deadline(x, x->group->config->timeouts.response_ms);
+        forward_set_deadline(x, response_patience_ms(x));
         return;
     }
     if (!x->has_answer_head && retry_out_of_patience(x))
