@@ -12,7 +12,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-static const char help[] =
+const char cmd_check_help[] =
     "usage: isobar check [--format text|json] FILE...\n"
     "       isobar check --reference\n"
     "\n"
@@ -143,7 +143,7 @@ int cmd_check(int argc, char **argv)
     bool as_json = false;
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (option == 'h') {
-            fputs(help, stdout);
+            fputs(cmd_check_help, stdout);
             return 0;
         }
         if (option == 'r')

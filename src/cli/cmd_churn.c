@@ -10,7 +10,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-static const char help[] =
+const char cmd_churn_help[] =
     "usage: isobar churn --targets N | --weights W,W,...  [--add N[:W]] [--remove N] [--set I=W]\n"
     "       isobar churn --config FILE --to FILE\n"
     "\n"
@@ -354,7 +354,7 @@ int cmd_churn(int argc, char **argv)
         if (option == '?')
             goto end;
         if (option == 'h') {
-            fputs(help, stdout);
+            fputs(cmd_churn_help, stdout);
             status = 0;
             goto end;
         }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char help[] =
+const char cmd_explain_help[] =
     "usage: isobar explain URL --config FILE [options]\n"
     "\n"
     "Says what would become of a request: the listener that takes it, the rule that does and why others do\n"
@@ -170,7 +170,7 @@ int cmd_explain(int argc, char **argv)
             question.as_json = true;
             break;
         case 'h':
-            fputs(help, stdout);
+            fputs(cmd_explain_help, stdout);
             return 0;
         default:
             wrong = "unknown option";

@@ -27,7 +27,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static const char help[] =
+const char cmd_l4_help[] =
     "usage: isobar l4 --config FILE\n"
     "       isobar l4 status|vips|counters|flows [--pin FOLDER | --config FILE]\n"
     "       isobar l4 lookup|explain PROTOCOL SOURCE SPORT VIP PORT [--syn] [--pin FOLDER | --config FILE]\n"
@@ -45,6 +45,19 @@ static const char help[] =
     "\n"
     "decap is for the machines behind it: it takes the tunnel header off packets for these VIPs and ends;\n"
     "the program stays attached until detach.\n"
+    "\n"
+    "options:\n"
+    "  -c, --config FILE     the configuration; status and the like find the pin folder in it\n"
+    "      --pin FOLDER      of maps on a bpf file system (/sys/fs/bpf/isobar-l4; decap: "
+    "/sys/fs/bpf/isobar-decap)\n"
+    "      --syn             lookup, explain: of a packet that opens a connection\n"
+    "      --every N         sample: one packet in N (1)\n"
+    "      --count N         sample: end after N packets (10)\n"
+    "      --interface NAME  decap: where packets come in; may be repeated\n"
+    "      --vip ADDRESS     decap: whose packets; may be repeated\n"
+    "      --gue-port N      decap: of packets in UDP\n"
+    "      --mode native|generic|native_or_generic   decap: how it is attached\n"
+    "  -h, --help            this text\n"
     "\n"
     "exit status: 0 well, 1 it did not work, 2 called wrongly\n";
 
@@ -421,17 +434,17 @@ int cmd_l4(int argc, char **argv)
     optind = 1;
     while ((option = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
         if (option == 'h') {
-            fputs(help, stdout);
+            fputs(cmd_l4_help, stdout);
             return 0;
         }
         if (option != 'c') {
-            fputs(help, stderr);
+            fputs(cmd_l4_help, stderr);
             return 2;
         }
         file = optarg;
     }
     if (!file || optind < argc) {
-        fputs(help, stderr);
+        fputs(cmd_l4_help, stderr);
         return 2;
     }
     return run_node(file);

@@ -7,7 +7,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-static const char help[] =
+const char cmd_proxy_help[] =
     "usage: isobar proxy --listen ADDRESS --to TARGET [--to TARGET ...] [options]\n"
     "\n"
     "Spreads HTTP requests over targets, without a configuration file.\n"
@@ -83,7 +83,7 @@ int cmd_proxy(int argc, char **argv)
             args.access_log = optarg;
             break;
         case 'h':
-            fputs(help, stdout);
+            fputs(cmd_proxy_help, stdout);
             return 0;
         default:
             return wrong_usage("unknown option");

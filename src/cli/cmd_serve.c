@@ -6,7 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-static const char help[] =
+const char cmd_serve_help[] =
     "usage: isobar serve --config FILE\n"
     "\n"
     "Serves what FILE (YAML or JSON) describes; docs/configuration.md lists every key.\n"
@@ -40,7 +40,7 @@ int cmd_serve(int argc, char **argv)
     char *path = NULL;
     for (int c; (c = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
         if (c == 'h') {
-            fputs(help, stdout);
+            fputs(cmd_serve_help, stdout);
             return 0;
         }
         if (c != 'c') {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
+const char cmd_size_help[] =
     "usage: isobar size [--requests N] [--request-bytes N] [--response-bytes N] [options]\n"
     "\n"
     "Says how many packet nodes (L4) and proxies (L7) a load needs, what health checks add, and what tables\n"
@@ -43,6 +43,8 @@ static const char help[] =
     "  --vips N                VIPs (10)\n"
     "  --table-size N          slots of a Maglev table (65537)\n"
     "  --flow-entries N        of a packet node's flow table (1048576)\n"
+    "\n"
+    "  -h, --help              this text\n"
     "\n"
     "exit status: 0 done, 2 called wrongly\n";
 
@@ -175,11 +177,11 @@ int cmd_size(int argc, char **argv)
     optind = 1;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') {
-            fputs(help, stdout);
+            fputs(cmd_size_help, stdout);
             return 0;
         }
         if (option < 256) {
-            fputs(help, stderr);
+            fputs(cmd_size_help, stderr);
             return 2;
         }
         uint64_t value;
@@ -194,7 +196,7 @@ int cmd_size(int argc, char **argv)
         *field = (double)value;
     }
     if (optind < argc) {
-        fputs(help, stderr);
+        fputs(cmd_size_help, stderr);
         return 2;
     }
     print_sizes(&size);

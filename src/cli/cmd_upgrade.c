@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char help[] =
+const char cmd_upgrade_help[] =
     "usage: isobar upgrade --pid PID [--wait SECONDS]\n"
     "\n"
     "Replaces the running process PID (isobar serve or isobar proxy) by a new one, started from the same "
@@ -97,7 +97,7 @@ int cmd_upgrade(int argc, char **argv)
     uint64_t pid = 0, wait_s = 60;
     for (int c; (c = getopt_long(argc, argv, "p:w:h", options, NULL)) != -1;) {
         if (c == 'h') {
-            fputs(help, stdout);
+            fputs(cmd_upgrade_help, stdout);
             return 0;
         }
         if ((c == 'p' && slice_u64(slice_str(optarg), &pid)) ||
