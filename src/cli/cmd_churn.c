@@ -12,6 +12,7 @@
 
 const char cmd_churn_help[] =
     "usage: isobar churn --targets N | --weights W,W,...  [--add N[:W]] [--remove N] [--set I=W]\n"
+    "       isobar churn --from N --to M\n"
     "       isobar churn --config FILE --to FILE\n"
     "\n"
     "Says how many keys (clients, sessions, cached objects) would move to another target by a change, under\n"
@@ -20,7 +21,7 @@ const char cmd_churn_help[] =
     "is what must move for the new weights to hold; what goes beyond it moves for nothing.\n"
     "\n"
     "what there is:\n"
-    "  --targets N         N targets of weight 1\n"
+    "  --targets N         N targets of weight 1; --from N is the same\n"
     "  --weights W,W,...   targets of these weights\n"
     "  --config FILE       each target group of a configuration\n"
     "\n"
@@ -29,13 +30,14 @@ const char cmd_churn_help[] =
     "  --remove N          the last N targets go\n"
     "  --add N[:W]         N targets come, of weight W (1)\n"
     "  --to FILE           the groups of the same name in this configuration\n"
+    "  --to M              with --from: M targets in all\n"
     "\n"
     "options:\n"
     "  --keys N            keys to try (100000)\n"
     "  --format text|json  json: one document for scripts\n"
     "  -h, --help          this text\n"
     "\n"
-    "example: isobar churn --targets 10 --add 1\n"
+    "example: isobar churn --from 4 --to 5 --keys 2000\n"
     "\n"
     "exit status: 0 done, 1 a file or a pool is not valid, 2 called wrongly\n";
 
@@ -48,7 +50,7 @@ struct plan {
         uint32_t target, weight;
     } sets[SETS_MAX];
     const char *config, *to;
-    bool json;
+    bool json, has_from;
     struct arena arena;
 };
 
@@ -99,6 +101,9 @@ static bool read_weights(struct plan *plan, struct slice list)
 static const char *take_option(struct plan *plan, int option, struct slice value)
 {
     switch (option) {
+    case 'F':
+        plan->has_from = true;
+        return take_option(plan, 't', value);
     case 't':
         if (!number(value, 1, TARGETS_MAX, &plan->n))
             return "a number of targets, 1 to 65536";
@@ -170,6 +175,21 @@ static const char *plan_change(struct plan *plan, struct change *change)
     return NULL;
 }
 
+/* "--from 4 --to 5": the last ones go, or others come. */
+static const char *plan_count(struct plan *plan)
+{
+    uint32_t n;
+    if (!plan->to || !number(slice_str(plan->to), 1, TARGETS_MAX, &n))
+        return "--from needs --to with a number of targets";
+    if (plan->add || plan->remove)
+        return "--from and --to say it all: no --add, no --remove";
+    plan->add = n > plan->n ? n - plan->n : 0;
+    plan->add_weight = 1;
+    plan->remove = n < plan->n ? plan->n - n : 0;
+    plan->to = NULL;
+    return NULL;
+}
+
 static double percent(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
@@ -183,6 +203,16 @@ static uint32_t with_weight(const struct balance_pool *pool)
     return n;
 }
 
+/* Of all keys, in fortieths. */
+static void print_bar(double pct)
+{
+    enum { WIDTH = 40 };
+    int full = (int)(pct * WIDTH / 100 + 0.5);
+    for (int i = 0; i < WIDTH; i++)
+        fputs(i < full ? "█" : "░", stdout);
+    putchar('\n');
+}
+
 static void print_text(const struct change *change)
 {
     const struct churn *churn = &change->churn;
@@ -193,9 +223,12 @@ static void print_text(const struct change *change)
     printf("                        moved   of all   beyond the least\n");
     for (int scheme = 0; scheme < CHURN_SCHEME_COUNT; scheme++) {
         double moved = percent(churn->moved[scheme], churn->keys), beyond = moved - 100 * churn->least;
-        printf("%-18s %10u %7.1f%% %17.1f%%\n", scheme_names[scheme], churn->moved[scheme], moved,
+        printf("%-18s %10u %7.1f%% %17.1f%%  ", scheme_names[scheme], churn->moved[scheme], moved,
                beyond > 0 ? beyond : 0);
+        print_bar(moved);
     }
+    printf("%-18s %10s %7.1f%% %18s  ", "least", "", 100 * churn->least, "");
+    print_bar(100 * churn->least);
     if (change->group.ptr) {
         const char *was = balance_method_get(change->was)->name, *is = balance_method_get(change->is)->name;
         if (change->was != change->is)
@@ -308,11 +341,13 @@ static bool report_configs(struct plan *plan, struct text *json)
 
 static int run(struct plan *plan)
 {
+    const char *wrong = plan->has_from ? plan_count(plan) : NULL;
     bool files = plan->config || plan->to,
          options = plan->weights || plan->add || plan->remove || plan->n_sets;
-    const char *wrong = NULL;
     struct change change = {0};
-    if (files && options)
+    if (wrong)
+        ;
+    else if (files && options)
         wrong = "--config and --to stand alone";
     else if (files && !(plan->config && plan->to))
         wrong = "--config and --to belong together";
@@ -336,17 +371,13 @@ static int run(struct plan *plan)
 
 int cmd_churn(int argc, char **argv)
 {
-    static const struct option options[] = {{"targets", required_argument, NULL, 't'},
-                                            {"weights", required_argument, NULL, 'w'},
-                                            {"add", required_argument, NULL, 'a'},
-                                            {"remove", required_argument, NULL, 'r'},
-                                            {"set", required_argument, NULL, 's'},
-                                            {"config", required_argument, NULL, 'c'},
-                                            {"to", required_argument, NULL, 'o'},
-                                            {"keys", required_argument, NULL, 'k'},
-                                            {"format", required_argument, NULL, 'f'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"targets", required_argument, NULL, 't'}, {"from", required_argument, NULL, 'F'},
+        {"weights", required_argument, NULL, 'w'}, {"add", required_argument, NULL, 'a'},
+        {"remove", required_argument, NULL, 'r'},  {"set", required_argument, NULL, 's'},
+        {"config", required_argument, NULL, 'c'},  {"to", required_argument, NULL, 'o'},
+        {"keys", required_argument, NULL, 'k'},    {"format", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},          {0}};
     struct plan plan = {.keys = 100000};
     int status = 2, index = 0;
     arena_init(&plan.arena);

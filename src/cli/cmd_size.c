@@ -24,6 +24,7 @@ const char cmd_size_help[] =
     "  --requests N            requests a second at the peak (1000000)\n"
     "  --request-bytes N       of a request, with headers (1500)\n"
     "  --response-bytes N      of an answer, with headers (10000)\n"
+    "  --packets-per-request N from a client, acknowledgements included (0: as the sizes make it)\n"
     "  --requests-per-connection N   that a connection carries (10)\n"
     "  --connection-s N        that a connection stays open (60)\n"
     "\n"
@@ -46,10 +47,18 @@ const char cmd_size_help[] =
     "\n"
     "  -h, --help              this text\n"
     "\n"
+    "examples:\n"
+    "  a region of 400 Gbit/s in 100 million packets a second, with 50,000 backends:\n"
+    "    isobar size --requests 10000000 --packets-per-request 10 --request-bytes 4340 \\\n"
+    "                --response-bytes 25000 --targets 50000 --spare 3 --nic-gbit 40\n"
+    "  a million requests a second of 2 KB over proxies that may be full, two to spare:\n"
+    "    isobar size --request-bytes 2000 --load-pct 100 --connection-s 10\n"
+    "\n"
     "exit status: 0 done, 2 called wrongly\n";
 
 struct size {
-    double requests, request_bytes, response_bytes, requests_per_connection, connection_s;
+    double requests, request_bytes, response_bytes, packets_per_request, requests_per_connection,
+        connection_s;
     double l4_packets, l7_requests, nic_gbit, load_pct, spare;
     double targets, zones, checkers, check_interval_s, vips, table_size, flow_entries;
 };
@@ -66,6 +75,7 @@ static const struct {
     NUMBER("requests", requests, 1, 1e12),
     NUMBER("request-bytes", request_bytes, 1, 1e12),
     NUMBER("response-bytes", response_bytes, 1, 1e12),
+    NUMBER("packets-per-request", packets_per_request, 0, 1e9),
     NUMBER("requests-per-connection", requests_per_connection, 1, 1e9),
     NUMBER("connection-s", connection_s, 1, 1e9),
     NUMBER("l4-packets", l4_packets, 1, 1e12),
@@ -109,6 +119,8 @@ static void print_sizes(const struct size *s)
     double in_packets =
         s->requests * (packets_of(s->request_bytes) + round_up(packets_of(s->response_bytes) / 2)) +
         connections * 4;
+    if (s->packets_per_request > 0)
+        in_packets = s->requests * s->packets_per_request;
     double in_gbit = (s->requests * s->request_bytes + in_packets * 66) * 8 / 1e9;
     double out_gbit = s->requests * (s->response_bytes + packets_of(s->response_bytes) * 66) * 8 / 1e9;
     double usable = s->load_pct / 100;
@@ -120,6 +132,8 @@ static void print_sizes(const struct size *s)
     printf("  requests                %14.0f /s\n", s->requests);
     printf("  new connections         %14.0f /s\n", connections);
     printf("  open connections        %14.0f\n", open);
+    printf("  of requests, answers    %14.1f, %.1f GB/s, without packet headers\n",
+           s->requests * s->request_bytes / 1e9, s->requests * s->response_bytes / 1e9);
     printf("  from clients            %14.0f packets/s, %.1f Gbit/s\n", in_packets, in_gbit);
     printf("  to clients              %14.1f Gbit/s, past the packet nodes (direct return)\n", out_gbit);
     printf("machines, at most %.0f %% full, %.0f spare of each kind\n", s->load_pct, s->spare);

@@ -48,7 +48,19 @@ def test_B4_groups_of_one_name_in_two_files_are_compared(stand):
     assert status == 1 and "absent.yaml" in err and out == ""
 
 
-@pytest.mark.parametrize("args", [[], ["--targets", "0"], ["--targets", "x"], ["--weights", "1,,2"], ["--weights", "65536"],
+def test_B4_from_and_to_say_how_many_there_are_and_will_be(stand):
+    for before, after in ((4, 5), (5, 4)):
+        [change] = churn(stand, "--from", str(before), "--to", str(after), "--keys", "2000")
+        assert change["targets"] == [before, after] and change["keys"] == 2000 and change["moved"]["hash_mod_n"] > 1400
+        assert change["moved"]["maglev"] < 700
+    status, out, _ = stand.isobar("churn", "--from", "4", "--to", "5", "--keys", "2000")
+    bars = {line[:18].strip(): line.count("█") for line in out.splitlines() if "░" in line}
+    assert set(bars) == {"hash mod N", "ip_hash", "consistent_hash", "maglev", "least"}
+    assert bars["least"] == 8 and bars["hash mod N"] > 28 and bars["maglev"] < 12
+
+
+@pytest.mark.parametrize("args", [[], ["--from", "3"], ["--from", "3", "--to", "x.yaml"], ["--from", "3", "--to", "0"],
+                                  ["--from", "3", "--to", "4", "--add", "1"], ["--targets", "0"], ["--targets", "x"], ["--weights", "1,,2"], ["--weights", "65536"],
                                   ["--targets", "3", "--remove", "4"], ["--targets", "3", "--set", "4=1"],
                                   ["--targets", "3", "--set", "1"], ["--targets", "3", "--add", "1:"], ["--config", "a"],
                                   ["--targets", "3", "--config", "a", "--to", "b"], ["--targets", "3", "stray"]])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`isobar size` (J5)."""
+import re
 import subprocess
 
 from harness.process import ISOBAR
@@ -31,3 +32,20 @@ def test_wrong_numbers_are_refused():
     done = size("--load-pct", "0")
     assert done.returncode == 2 and "from 1 to 100" in done.stderr
     assert size("nonsense").returncode == 2
+
+
+def test_the_numbers_of_source_000_come_out_J5():
+    text = size("--requests", "10000000", "--packets-per-request", "10", "--request-bytes", "4340", "--response-bytes", "25000",
+                "--targets", "50000", "--spare", "3", "--nic-gbit", "40").stdout
+    assert "100000000 packets/s, 400.0 Gbit/s" in text
+    assert 2000 < float(re.search(r"to clients +([0-9.]+) Gbit/s", text)[1]) < 4000
+    assert number(text, "packet nodes (L4)") == 24 and number(text, "proxies (L7)") == 170
+    assert " 1700000 /s" in text  # if every proxy probed every backend
+
+
+def test_the_numbers_of_source_001_come_out_J5():
+    text = size("--request-bytes", "2000", "--load-pct", "100", "--connection-s", "10", "--spare", "0").stdout
+    assert number(text, "proxies (L7)") == 10 and "2.0, 10.0 GB/s" in text
+    assert number(text, "open connections") == 1000000 and "100000 open connections" in text
+    assert " 1000 /s" in text  # 10 nodes probe 500 servers every 5 s
+    assert number(size("--request-bytes", "2000", "--load-pct", "100").stdout, "proxies (L7)") == 12
