@@ -57,20 +57,25 @@ def flap(proxy, state, n_up=4):
 
 @pytest.mark.parametrize("algorithm", ["round_robin", "weighted_round_robin", "least_connections", "p2c_least_request", "random"])
 def test_C_100_the_share_grows_with_the_ratio_up_to_an_equal_one(stand, algorithm):
-    proxy, backends, states = four(stand, slow_start_s=4, algorithm=algorithm)
-    assert served_by(stand, 200)["A"] > 25, "warm at the start"
+    proxy, backends, states = four(stand, slow_start_s=6, algorithm=algorithm)
+    # p2c draws two: at equal loads the first drawn wins, so that shares are those of the weights in force. What is drawn
+    # may be off by chance: five standard deviations of the share, which is one failure in a million measurements.
+    n, off = (1200, 5 * (0.25 * 0.75 / 1200) ** 0.5) if algorithm in ("p2c_least_request", "random") else (400, 0.04)
+    off += 0.02  # the worker's ratio is up to 100 ms old
+    assert served_by(stand, n)["A"] / n > 0.25 - off, "warm at the start"
     flap(proxy, states[0])
-    shares = []
+    seen = []
     while True:
         before = ratio(proxy, backends[0])
-        share = served_by(stand, 400)["A"] / 400
+        share = served_by(stand, n)["A"] / n
         after = ratio(proxy, backends[0])
-        # p2c draws two: at equal loads the first drawn wins, so that shares are those of the weights in force.
-        assert before / (3 + before) - 0.07 < share < after / (3 + after) + 0.07, (before, share, after)
-        shares.append(share)
+        low, high = before / (3 + before) - off, after / (3 + after) + off
+        assert low < share < high, (before, share, after)
+        seen.append((share, high))
         if before == 1:
             break
-    assert shares[0] < shares[-1] and 0.18 < shares[-1] < 0.32
+    # A machine so slow that the first measurement covers most of the growth has shown what it could by the bounds.
+    assert seen[0][0] < seen[-1][0] or seen[0][1] > 0.25, seen
     assert ratio(proxy, backends[1]) == 1
 
 
