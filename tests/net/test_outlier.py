@@ -187,6 +187,23 @@ def test_C_096_a_passing_check_does_not_bring_back_what_the_next_one_fails(stand
     assert wait_until(lambda: set(served_by(stand)) == {"A", "B"})
 
 
+def test_C_096_a_failed_check_wins_over_an_operator_who_says_that_it_is_up(stand):
+    """The other source of C-096: there is no agent beside the checks, but an operator may enable what checks fail."""
+    a, b = stand.backends_named("A", "B")
+    moody(a)["sick"] = True
+    config = stand.config([a, b], group={**group(), "panic_threshold_pct": 0, "health_check": {
+        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 2000}})
+    config["target_groups"][0]["targets"][0]["enabled"] = False
+    proxy = stand.serve(config)
+    config["target_groups"][0]["targets"][0]["enabled"] = True
+    proxy.reload(config)
+    failures = lambda: proxy.metrics().total("target_health_check_failures_total", target=a.label)
+    assert wait_until(lambda: failures() > 5)
+    assert set(served_by(stand)) == {"B"}
+    proxy.reload(config)  # said again
+    assert set(served_by(stand)) == {"B"} and is_out(proxy, a)
+
+
 def test_C_113_never_more_are_ejected_than_the_quota_allows(stand):
     backends = stand.backends_named("A", "B", "C", "D")
     for backend in backends:

@@ -182,6 +182,29 @@ def test_E5_a_binary_upgrade_loses_no_request(stand):
     proxy.assert_clean()
 
 
+def test_E5_after_an_upgrade_the_old_process_stays_no_longer_than_shutdown_s(stand):
+    def silent(wire):
+        wire.read_request()
+        wire.read_to_end()
+
+    backend = stand.backend(silent)
+    proxy = stand.proxy(backend, shutdown_s=1)
+    stand.proxies.remove(proxy)
+    client = stand.client(proxy)
+    client.request()
+    assert wait_until(lambda: backend.requests)
+    status, out, err = stand.isobar("upgrade", "--pid", str(proxy.pid), timeout_s=90)
+    successor = int(out.split()[1])
+    try:
+        assert status == 0, err + proxy.stderr
+        assert proxy.process.wait(30) == 0, "its request will never end"
+        assert proxy.get("/healthz")[0] == 200
+    finally:
+        os.kill(successor, signal.SIGTERM)
+    assert wait_until(lambda: not is_running(successor))
+    proxy.assert_clean()
+
+
 def test_E5_an_upgrade_that_does_not_come_up_changes_nothing(stand):
     backend = stand.backend()
     proxy = stand.proxy(backend)

@@ -56,6 +56,20 @@ static enum health_reason check(const struct net_addr *addr, const struct config
     return last.reason;
 }
 
+/* A check that is to end by its timeout with a connection that stands. On a machine that lets a connection
+ * over loopback wait for as long as the whole check may take, the check is given more time: up to more than
+ * any machine needs. */
+static enum health_reason check_once_connected(const struct net_addr *addr,
+                                               struct config_health_check *config)
+{
+    enum health_reason reason = check(addr, config);
+    while (reason == HEALTH_REASON_CONNECT_TIMEOUT && config->timeout_ms < 10000) {
+        config->timeout_ms *= 2;
+        reason = check(addr, config);
+    }
+    return reason;
+}
+
 static void a_good_answer_passes(void **state)
 {
     struct peer peer;
@@ -134,7 +148,7 @@ static void silence_ends_at_the_timeout_C_098(void **state)
     struct peer peer;
     struct config_health_check config = impatient(&http);
     peer_start(&peer, peer_is_silent, NULL);
-    assert_int_equal(check(&peer.addr, &config), HEALTH_REASON_RESPONSE_TIMEOUT);
+    assert_int_equal(check_once_connected(&peer.addr, &config), HEALTH_REASON_RESPONSE_TIMEOUT);
     assert_true(last.ended_ns - last.started_ns >= 100 * 1000000ull);
     assert_int_equal(check(&peer.addr, &tcp), HEALTH_REASON_OK);
     peer_stop(&peer);
@@ -155,7 +169,7 @@ static void a_dripping_body_ends_at_the_timeout_C_098(void **state)
     struct config_health_check config = impatient(&http);
     config.expect_body = SLICE("never");
     peer_start(&peer, drips, NULL);
-    assert_int_equal(check(&peer.addr, &config), HEALTH_REASON_RESPONSE_TIMEOUT);
+    assert_int_equal(check_once_connected(&peer.addr, &config), HEALTH_REASON_RESPONSE_TIMEOUT);
     assert_int_equal(check(&peer.addr, &http), HEALTH_REASON_OK); /* a good head is enough */
     peer_stop(&peer);
 }

@@ -307,7 +307,9 @@ static void an_answer_that_cannot_be_read_is_a_failure(void **state)
     struct fixture *f = fixture_new();
     struct resolve_view found;
     SET(f, {'_', TYPE_SRV, 60, NULL, 0, 1, 80, 'b'}, {'a', TYPE_A, 60, "10.0.0.1"});
+    pthread_mutex_lock(&f->mutex);
     f->is_garbage = true;
+    pthread_mutex_unlock(&f->mutex);
     configure(f, both);
     const struct resolve_name names[] = {{RESOLVE_SRV, "_x._tcp.test"}, {RESOLVE_HOST, "a.test"}};
     resolve_add(f->resolve, names, 2);
