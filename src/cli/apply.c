@@ -122,58 +122,82 @@ static const struct config_health_check *check_of(const struct config_health_che
     return own;
 }
 
-static uint32_t add_specs(const struct snapshot *snapshot, const struct snapshot *unless_in,
-                          struct arena *arena, struct health_spec *specs)
-{
-    uint32_t n = 0;
-    for (uint32_t g = 0; snapshot && g < snapshot->n_groups; g++) {
-        const struct snap_group *group = &snapshot->groups[g];
-        for (uint32_t t = 0; t < group->n_targets; t++) {
-            const struct config_target *target = &group->settings[t];
-            struct backend *backend = group->targets[t];
-            if (unless_in && snapshot_has_backend(unless_in, backend))
-                continue;
-            specs[n++] = (struct health_spec){.group = slice_str(backend->group_name),
-                                              .name = slice_str(backend->name),
-                                              .addr = backend->addr,
-                                              .check = check_of(&group->config->health_check, target, arena),
-                                              .tls = group->tls,
-                                              .proxy_protocol = group->config->proxy_protocol,
-                                              .status = &backend->health,
-                                              .enabled = target->enabled,
-                                              .outlier = &group->config->outlier,
-                                              .panic_threshold_pct = group->config->panic_threshold_pct,
-                                              .shared = &group->runtime->health,
-                                              .runs = &backend->runs,
-                                              .passive = &backend->workers[0].passive,
-                                              .passive_stride = sizeof(backend->workers[0]),
-                                              .n_workers = backend->n_workers,
-                                              .is_backup = target->backup,
-                                              .is_weightless = target->weight == 0};
-        }
-    }
-    return n;
-}
-
-static uint32_t count_targets(const struct snapshot *snapshot)
-{
-    uint32_t n = 0;
-    for (uint32_t g = 0; snapshot && g < snapshot->n_groups; g++)
-        n += snapshot->groups[g].n_targets;
-    return n;
-}
-
-/* Watches the targets of `now`, and those of `old` that are not in it. */
-static void watch(struct process *process, const struct snapshot *now, const struct snapshot *old)
-{
+/* Groups whose targets are watched anew, and their targets; the others stay as they are. */
+struct watched {
     struct arena arena;
-    arena_init(&arena);
-    struct health_spec *specs =
-        arena_array(&arena, struct health_spec, count_targets(now) + count_targets(old) + 1);
-    uint32_t n = add_specs(now, NULL, &arena, specs);
-    n += add_specs(old, now, &arena, specs + n);
-    health_apply(process->health, specs, n);
-    arena_fini(&arena);
+    struct slice *groups;
+    uint32_t n_groups;
+    struct health_spec *specs;
+    uint32_t n;
+};
+
+static void add_group(struct watched *watched, const struct snap_group *group,
+                      const struct snapshot *unless_in)
+{
+    struct arena *arena = &watched->arena;
+    watched->groups[watched->n_groups++] = slice_str(group->runtime->name);
+    for (uint32_t t = 0; t < group->n_targets; t++) {
+        const struct config_target *target = &group->settings[t];
+        struct backend *backend = group->targets[t];
+        if (unless_in && snapshot_has_backend(unless_in, backend))
+            continue;
+        watched->specs[watched->n++] =
+            (struct health_spec){.group = slice_str(backend->group_name),
+                                 .name = slice_str(backend->name),
+                                 .addr = backend->addr,
+                                 .check = check_of(&group->config->health_check, target, arena),
+                                 .tls = group->tls,
+                                 .proxy_protocol = group->config->proxy_protocol,
+                                 .status = &backend->health,
+                                 .enabled = target->enabled,
+                                 .outlier = &group->config->outlier,
+                                 .panic_threshold_pct = group->config->panic_threshold_pct,
+                                 .shared = &group->runtime->health,
+                                 .runs = &backend->runs,
+                                 .passive = &backend->workers[0].passive,
+                                 .passive_stride = sizeof(backend->workers[0]),
+                                 .n_workers = backend->n_workers,
+                                 .is_backup = target->backup,
+                                 .is_weightless = target->weight == 0};
+    }
+}
+
+static void begin_watched(struct watched *watched, const struct snapshot *now, const struct snapshot *old)
+{
+    uint32_t n = 0, n_groups = now->n_groups + (old ? old->n_groups : 0);
+    *watched = (struct watched){0};
+    arena_init(&watched->arena);
+    for (uint32_t g = 0; g < now->n_groups; g++)
+        n += old && now->groups[g].same_as == old->stamp ? 0 : now->groups[g].n_targets;
+    for (uint32_t g = 0; old && g < old->n_groups; g++)
+        n += snapshot_has_shape(now, &old->groups[g]) ? 0 : old->groups[g].n_targets;
+    watched->groups = arena_array(&watched->arena, struct slice, n_groups + 1);
+    watched->specs = arena_array(&watched->arena, struct health_spec, n + 1);
+}
+
+/* Watches the targets of `now`, and for as long as `leaving` those of `old` that are not in it. `old`: what
+ * was watched so far; NULL: nothing. */
+static void watch(struct process *process, const struct snapshot *now, const struct snapshot *old,
+                  bool with_leaving)
+{
+    struct watched watched;
+    begin_watched(&watched, now, old);
+    for (uint32_t g = 0; g < now->n_groups; g++)
+        if (!old || now->groups[g].same_as != old->stamp)
+            add_group(&watched, &now->groups[g], NULL);
+    for (uint32_t g = 0; old && g < old->n_groups; g++) {
+        if (snapshot_has_shape(now, &old->groups[g]))
+            continue;
+        uint32_t before = watched.n;
+        add_group(&watched, &old->groups[g], now);
+        if (!with_leaving)
+            watched.n = before;
+    }
+    if (old)
+        health_apply_groups(process->health, watched.groups, watched.n_groups, watched.specs, watched.n);
+    else
+        health_apply(process->health, watched.specs, watched.n);
+    arena_fini(&watched.arena);
 }
 
 static void wait_until_in_force(struct process *process, uint64_t version)
@@ -190,6 +214,8 @@ static void note_leaving(struct process *process, const struct snapshot *now, co
 {
     for (uint32_t g = 0; g < now->n_groups; g++) {
         const struct snap_group *group = &now->groups[g];
+        if (group->shape->born != now->stamp)
+            continue;
         uint64_t until_ns = clock_wall_ns() + group->config->deregistration_delay_ms * NS_PER_MS;
         for (uint32_t t = 0; t < group->n_targets; t++) {
             struct backend *backend = group->targets[t];
@@ -201,7 +227,7 @@ static void note_leaving(struct process *process, const struct snapshot *now, co
         }
     }
     for (uint32_t g = 0; g < old->n_groups; g++)
-        for (uint32_t t = 0; t < old->groups[g].n_targets; t++)
+        for (uint32_t t = 0; !snapshot_has_shape(now, &old->groups[g]) && t < old->groups[g].n_targets; t++)
             if (!snapshot_has_backend(now, old->groups[g].targets[t]))
                 departures_add(&process->departures, process->registry, old->groups[g].targets[t],
                                old->groups[g].config->deregistration_delay_ms);
@@ -220,7 +246,8 @@ static void adopt(struct process *process, struct snapshot *now)
     for (uint32_t w = 0; w < process->n_workers; w++)
         worker_publish(process->workers[w], now);
     wait_until_in_force(process, now->version);
-    watch(process, now, NULL);
+    if (old)
+        watch(process, now, old, false);
     snapshot_warn_expiring(now);
     process->view.snapshot = now;
     process->view.accesslog = now->log ? now->log->log : NULL;
@@ -250,6 +277,8 @@ static iso_err compile(struct process *process, struct config **config, const st
     const struct snapshot_parts parts = {.registry = process->registry,
                                          .resolve = names_resolve(process->names),
                                          .earlier = earlier,
+                                         .before = process->current,
+                                         .keeps_files = !process->reads_files,
                                          .n_workers = process->n_workers,
                                          .version = process->version + 1};
     err = snapshot_build(config, &parts, out, diag);
@@ -277,7 +306,7 @@ iso_err apply_build(struct process *process, struct config **config, struct snap
 
 void apply_first(struct process *process, struct snapshot *first)
 {
-    watch(process, first, NULL);
+    watch(process, first, NULL, false);
     if (!health_settle(process->health, SETTLE_MS))
         log_notice("some targets have not answered their first check within %d ms", SETTLE_MS);
     adopt(process, first);
@@ -298,9 +327,10 @@ static void be_as_before(struct process *process)
 
 static void finish_names(struct process *process);
 
-static iso_err prepare(void *owner, struct config **config, struct iso_diag *diag)
+static iso_err prepare(void *owner, struct config **config, bool reads_files, struct iso_diag *diag)
 {
     struct process *process = owner;
+    process->reads_files = reads_files;
     finish_names(process);
     iso_assert(!process->prepared);
     iso_err err = control_listen(process->control, &(*config)->admin, diag);
@@ -377,7 +407,7 @@ static void publish(void *owner, bool is_patient, void (*done)(void *arg), void 
     process->published_arg = arg;
     process->is_patient = is_patient;
     process->settle_until_ns = clock_mono_ns() + SETTLE_MS * NS_PER_MS;
-    watch(process, process->prepared, process->current);
+    watch(process, process->prepared, process->current, true);
     go_on(process);
 }
 

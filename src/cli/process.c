@@ -116,6 +116,7 @@ static void on_reload(void *owner)
     iso_assert(reload != NULL);
     *reload = (struct reload){.change = {.who = SLICE("file"),
                                          .is_patient = true,
+                                         .reads_files = true,
                                          .make = read_file,
                                          .done = reload_done,
                                          .free = reload_free},

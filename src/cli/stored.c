@@ -160,6 +160,7 @@ static void arrive(struct stored *stored, const struct store_version *version)
     text_add(&arrival->who, version->who);
     arrival->change = (struct change){.who = text_slice(&arrival->who),
                                       .is_patient = true,
+                                      .reads_files = true,
                                       .make = make_arrival,
                                       .done = arrival_done,
                                       .free = free_arrival,

@@ -3,6 +3,7 @@
 #include "config/diff.h"
 
 #include "config/names.h"
+#include "config/same.h"
 #include "config/schema.h"
 
 enum { VALUE_BYTES_MAX = 120 }; /* of a value that is shown; a longer one is only said to differ */
@@ -125,7 +126,7 @@ static void diff_parts(struct diff *diff, const struct schema_key *key, const vo
     for (uint32_t i = 0; i < count_of(key, to); i++) {
         const char *item = item_of(key, to, i);
         const struct name *old = names_find(&before, identity_of(key->section, item));
-        if (old)
+        if (old && !config_same(key->section, item_of(key, from, old->index), item))
             diff_section(diff, key->section, item_of(key, from, old->index), item,
                          arena_printf(diff->arena, "%s%s ", prefix, object_path(diff, key, item)), line);
     }
@@ -187,6 +188,8 @@ static void diff_object_list(struct diff *diff, const struct schema_key *key, co
         const char *item = item_of(key, to, i), *object = object_path(diff, key, item);
         const struct name *old = names_find(&before, identity_of(key->section, item));
         if (old) {
+            if (config_same(key->section, item_of(key, from, old->index), item))
+                continue;
             diff_object(diff, key->section, item_of(key, from, old->index), item, object);
             continue;
         }

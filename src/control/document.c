@@ -220,7 +220,7 @@ static void prepare(struct change *change, struct config *config)
     struct document *document = change->document;
     const struct config *before = document_config(document);
     change->config = config;
-    iso_err err = document->hooks.prepare(document->hooks.owner, &config, &change->diag);
+    iso_err err = document->hooks.prepare(document->hooks.owner, &config, change->reads_files, &change->diag);
     bool is_committed = change->stored_version || !document->hooks.commit;
     if (!err && !is_committed)
         json_write(change->fresh ? change->fresh->root : document->doc.root, document->hooks.local_keys,

@@ -23,8 +23,8 @@ struct idempotency_table;
 struct document_hooks {
     void *owner; /* borrows; first argument of each */
     /* Compiles the configuration (taken over on success only) and binds what is new. Nothing of it serves. On
-     * failure nothing changed. */
-    iso_err (*prepare)(void *owner, struct config **config, struct iso_diag *diag);
+     * failure nothing changed. `reads_files`: files that it names are read anew. */
+    iso_err (*prepare)(void *owner, struct config **config, bool reads_files, struct iso_diag *diag);
     /* Puts what was prepared in force on every worker, then calls done, possibly at once. `is_patient`: new
      * targets get time for their first checks before. */
     void (*publish)(void *owner, bool is_patient, void (*done)(void *arg), void *arg);
@@ -67,7 +67,8 @@ struct change {
     struct api_call *call; /* whom to answer, by api_finish() after `done`; NULL: nobody */
     struct slice who;      /* for the history */
     bool is_dry_run;
-    bool is_patient; /* see document_hooks.publish */
+    bool is_patient;  /* see document_hooks.publish */
+    bool reads_files; /* see document_hooks.prepare */
     /* Makes the steps in change->edit, or fills change->fresh. False: refused, and the call has its answer.
      */
     bool (*make)(struct change *change);

@@ -321,86 +321,136 @@ struct apply {
     struct health *health;
     const struct health_spec *specs;
     uint32_t n;
+    const struct slice *groups; /* [n_groups]: all others stay; NULL: these are all there are */
+    uint32_t n_groups;
     sem_t done;
 };
 
-/* The groups of the new set, sorted like it; those that were there go on. Until group_fill() they have no
- * targets. */
-static void apply_groups(struct health *health, const struct health_spec *const *specs, uint32_t n)
+static int name_compare(const void *a, const void *b)
 {
-    struct watch_group **groups = calloc(n + 1, sizeof(*groups));
-    iso_assert(groups != NULL);
-    uint32_t old = 0, n_groups = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    return slice_compare(**(const struct slice *const *)a, **(const struct slice *const *)b);
+}
+
+/* A new set in the making; both sides are sorted by group and name. */
+struct merge {
+    struct health *health;
+    const struct health_spec **specs;
+    uint32_t n_specs, spec;     /* how many, the next one */
+    uint32_t old_group, old;    /* of health->groups and health->watches: the next one */
+    const struct slice **names; /* of the groups that change; NULL: all do */
+    uint32_t n_names;
+    struct watch_group **groups;
+    uint32_t n_groups;
+    struct watch **watches;
+    uint32_t n_watches;
+};
+
+static bool stays(const struct merge *merge, const struct watch_group *group)
+{
+    const struct slice *name = &group->name;
+    return merge->names && !bsearch(&name, merge->names, merge->n_names, sizeof(*merge->names), name_compare);
+}
+
+/* The group's watches as they are, to another place. */
+static void move_group(struct merge *merge, struct watch_group *group)
+{
+    memcpy(merge->watches + merge->n_watches, merge->health->watches + merge->old,
+           group->n * sizeof(*merge->watches));
+    group->watches = merge->watches + merge->n_watches;
+    merge->old += group->n;
+    merge->n_watches += group->n;
+    merge->groups[merge->n_groups++] = group;
+}
+
+static void end_group(struct merge *merge, struct watch_group *group)
+{
+    uint32_t end = merge->old + group->n;
+    group->n = 0;
+    while (merge->old < end)
+        leave(merge->health->watches[merge->old++]);
+    group_free(group);
+}
+
+/* Walks the old targets of a group and its new ones side by side. `group`: NULL, a new one. */
+static void merge_group(struct merge *merge, struct watch_group *group)
+{
+    struct health *health = merge->health;
+    const struct health_spec *first = merge->specs[merge->spec];
+    uint32_t end = merge->old + (group ? group->n : 0), from = merge->n_watches;
+    if (!group)
+        group = group_new(health, first->group);
+    group->n = 0;
+    group_set(group, first);
+    for (; merge->spec < merge->n_specs && slice_eq(merge->specs[merge->spec]->group, first->group);
+         merge->spec++) {
+        const struct health_spec *spec = merge->specs[merge->spec];
         int order = -1;
-        if (i > 0 && slice_eq(specs[i]->group, specs[i - 1]->group))
-            continue;
-        while (old < health->n_groups &&
-               (order = slice_compare(health->groups[old]->name, specs[i]->group)) < 0)
-            group_free(health->groups[old++]);
-        bool is_same = old < health->n_groups && order == 0;
-        groups[n_groups] = is_same ? health->groups[old++] : group_new(health, specs[i]->group);
-        group_set(groups[n_groups++], specs[i]);
+        while (merge->old < end && (order = slice_compare(health->watches[merge->old]->name, spec->name)) < 0)
+            leave(health->watches[merge->old++]);
+        /* With another status it is another target: the old one ended in between. */
+        bool is_same = merge->old < end && order == 0 && health->watches[merge->old]->status == spec->status;
+        struct watch *watch = is_same ? health->watches[merge->old++] : watch_new(health, group, spec);
+        merge->watches[merge->n_watches++] = watch;
+        group_set_watch(watch, spec);
+        if (is_same)
+            update(watch, spec);
+        else
+            enter(watch, spec);
     }
-    while (old < health->n_groups)
-        group_free(health->groups[old++]);
-    free(health->groups);
-    health->groups = groups;
-    health->n_groups = n_groups;
+    while (merge->old < end)
+        leave(health->watches[merge->old++]);
+    merge->groups[merge->n_groups++] = group;
+    group_fill(group, merge->watches + from, merge->n_watches - from);
 }
 
-static void fill_groups(struct health *health)
+static void merge_all(struct merge *merge)
 {
-    for (uint32_t g = 0, from = 0; g < health->n_groups; g++) {
-        uint32_t n = 0;
-        while (from + n < health->n_watches && health->watches[from + n]->group == health->groups[g])
-            n++;
-        group_fill(health->groups[g], health->watches + from, n);
-        from += n;
+    struct health *health = merge->health;
+    while (merge->old_group < health->n_groups || merge->spec < merge->n_specs) {
+        struct watch_group *old =
+            merge->old_group < health->n_groups ? health->groups[merge->old_group] : NULL;
+        int order = !old ? 1
+                    : merge->spec == merge->n_specs
+                        ? -1
+                        : slice_compare(old->name, merge->specs[merge->spec]->group);
+        merge->old_group += order <= 0;
+        if (order < 0 && stays(merge, old))
+            move_group(merge, old);
+        else if (order < 0)
+            end_group(merge, old);
+        else
+            merge_group(merge, order == 0 ? old : NULL);
     }
 }
 
-/* Walks the old set and the new one side by side, both sorted. */
 static void apply(struct loop *loop, void *arg)
 {
     struct apply *apply = arg;
     struct health *health = apply->health;
-    const struct health_spec **specs = calloc(apply->n + 1, sizeof(struct health_spec *));
-    struct watch **watches = calloc(apply->n + 1, sizeof(struct watch *));
-    iso_assert(specs != NULL && watches != NULL);
+    struct merge merge = {.health = health,
+                          .specs = calloc(apply->n + 1, sizeof(struct health_spec *)),
+                          .n_specs = apply->n,
+                          .names = apply->groups ? calloc(apply->n_groups + 1, sizeof(struct slice *)) : NULL,
+                          .n_names = apply->n_groups,
+                          .groups = calloc(health->n_groups + apply->n + 1, sizeof(struct watch_group *)),
+                          .watches = calloc(health->n_watches + apply->n + 1, sizeof(struct watch *))};
+    iso_assert(merge.specs && merge.groups && merge.watches && (merge.names || !apply->groups));
     for (uint32_t i = 0; i < apply->n; i++)
-        specs[i] = &apply->specs[i];
-    qsort(specs, apply->n, sizeof(struct health_spec *), spec_compare);
-
-    for (uint32_t g = 0; g < health->n_groups; g++)
-        health->groups[g]->n = 0;
-    apply_groups(health, specs, apply->n);
-    uint32_t old = 0, group = 0;
-    for (uint32_t i = 0; i < apply->n; i++) {
-        const struct health_spec *spec = specs[i];
-        int order = -1;
-        while (!slice_eq(health->groups[group]->name, spec->group))
-            group++;
-        while (old < health->n_watches &&
-               (order = identity_compare(health->watches[old]->group->name, health->watches[old]->name,
-                                         spec->group, spec->name)) < 0)
-            leave(health->watches[old++]);
-        /* With another status it is another target: the old one ended in between. */
-        bool is_same = old < health->n_watches && order == 0 && health->watches[old]->status == spec->status;
-        watches[i] = is_same ? health->watches[old++] : watch_new(health, health->groups[group], spec);
-        group_set_watch(watches[i], spec);
-        if (is_same)
-            update(watches[i], spec);
-        else
-            enter(watches[i], spec);
-    }
-    while (old < health->n_watches)
-        leave(health->watches[old++]);
+        merge.specs[i] = &apply->specs[i];
+    qsort(merge.specs, apply->n, sizeof(struct health_spec *), spec_compare);
+    for (uint32_t i = 0; apply->groups && i < apply->n_groups; i++)
+        merge.names[i] = &apply->groups[i];
+    if (merge.names)
+        qsort(merge.names, apply->n_groups, sizeof(struct slice *), name_compare);
+    merge_all(&merge);
+    free(merge.specs);
+    free(merge.names);
     free(health->watches);
-    free(specs);
-    health->watches = watches;
-    health->n_watches = apply->n;
-    fill_groups(health);
+    free(health->groups);
+    health->watches = merge.watches;
+    health->n_watches = merge.n_watches;
+    health->groups = merge.groups;
+    health->n_groups = merge.n_groups;
     sem_post(&apply->done);
 }
 
@@ -469,14 +519,26 @@ iso_err health_start(struct health **out)
     return ISO_OK;
 }
 
+static void call_apply(struct health *health, struct apply *call)
+{
+    call->call = (struct loop_call){.fn = apply, .arg = call};
+    call->health = health;
+    sem_init(&call->done, 0, 0);
+    loop_post(&health->loop, &call->call);
+    while (sem_wait(&call->done) < 0 && errno == EINTR)
+        continue;
+    sem_destroy(&call->done);
+}
+
 void health_apply(struct health *health, const struct health_spec *specs, uint32_t n)
 {
-    struct apply call = {.call = {.fn = apply, .arg = &call}, .health = health, .specs = specs, .n = n};
-    sem_init(&call.done, 0, 0);
-    loop_post(&health->loop, &call.call);
-    while (sem_wait(&call.done) < 0 && errno == EINTR)
-        continue;
-    sem_destroy(&call.done);
+    call_apply(health, &(struct apply){.specs = specs, .n = n});
+}
+
+void health_apply_groups(struct health *health, const struct slice *groups, uint32_t n_groups,
+                         const struct health_spec *specs, uint32_t n)
+{
+    call_apply(health, &(struct apply){.specs = specs, .n = n, .groups = groups, .n_groups = n_groups});
 }
 
 bool health_settle(struct health *health, uint32_t timeout_ms)

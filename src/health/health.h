@@ -50,6 +50,11 @@ iso_err health_start(struct health **out) ISO_MUST_USE;
  * waits for the health thread, some tens of microseconds. */
 void health_apply(struct health *health, const struct health_spec *specs, uint32_t n);
 
+/* The same for the groups named, to which all specs belong: the targets of others stay as they are. A group
+ * without a spec ends. Threads: as health_apply(). */
+void health_apply_groups(struct health *health, const struct slice *groups, uint32_t n_groups,
+                         const struct health_spec *specs, uint32_t n);
+
 /* Waits until every target is past its first checks (ACTIVE, or failed once), at most `timeout_ms`; true when
  * it is so. For a start or a reload that should not meet targets still unknown. Threads: control. */
 bool health_settle(struct health *health, uint32_t timeout_ms);

@@ -2,6 +2,7 @@
 #include "proxy/snapshot.h"
 
 #include "config/load.h"
+#include "config/same.h"
 #include "proxy/affinity.h"
 #include "proxy/ratelimit.h"
 #include "proxy/snapshot_tls.h"
@@ -11,7 +12,7 @@
 
 enum { RETRY_TOKENS_AT_START = 1000 }; /* ten retries before any request has earned some */
 
-static void endpoint_addr(const struct config_endpoint *endpoint, struct net_addr *addr)
+void snapshot_endpoint_addr(const struct config_endpoint *endpoint, struct net_addr *addr)
 {
     if (endpoint->unix_path.ptr) {
         bool fits = net_addr_unix(addr, endpoint->unix_path);
@@ -57,45 +58,72 @@ static enum snap_http2 http2_of(const struct config_target_group *config)
     return offers_http1 ? SNAP_HTTP2_OFFERED : SNAP_HTTP2_ONLY;
 }
 
+/* The same group in the snapshot before; NULL: it was not there. */
+static const struct snap_group *group_before(const struct snapshot *before,
+                                             const struct group_runtime *runtime)
+{
+    if (!before || runtime->index >= before->n_groups || before->groups[runtime->index].runtime != runtime)
+        return NULL;
+    return &before->groups[runtime->index];
+}
+
+/* Whose TLS context the group takes; NULL: it gets its own, from the files. */
+static const struct snap_group *tls_before(const struct snapshot_parts *parts, const struct snap_group *group,
+                                           const struct snap_group *before, uint32_t index)
+{
+    if (parts->earlier)
+        return &parts->earlier->groups[index];
+    bool is_same = parts->keeps_files && before && group->config->protocol == before->config->protocol &&
+                   config_same_group_tls(group->config, before->config);
+    return is_same ? before : NULL;
+}
+
+static iso_err take_shape(struct snapshot *snapshot, const struct snapshot_parts *parts,
+                          struct snap_group *group, const struct snap_group *before, uint32_t n)
+{
+    const struct shape_targets now = {group->settings, n, group->config->algorithm};
+    const struct shape_targets old = {before ? before->settings : NULL, before ? before->n_targets : 0,
+                                      before ? before->config->algorithm : group->config->algorithm};
+    if (before && shape_is_same(&old, &now)) {
+        group->shape = shape_ref(before->shape, snapshot->stamp);
+    } else {
+        iso_err err = shape_build(&now, group->config->name, parts->registry, group->runtime, snapshot->stamp,
+                                  &group->shape);
+        if (err)
+            return err;
+    }
+    group->n_targets = n;
+    group->targets = group->shape->targets;
+    group->pool = group->shape->pool;
+    group->table = group->shape->table;
+    return ISO_OK;
+}
+
 static iso_err build_group(struct snapshot *snapshot, const struct snapshot_parts *parts, uint32_t index,
                            struct iso_diag *diag)
 {
-    struct registry *registry = parts->registry;
     const struct config_target_group *config = &snapshot->config->target_groups[index];
     struct snap_group *group = &snapshot->groups[index];
     struct arena *arena = &snapshot->arena;
     uint32_t n = targets_expand(snapshot->config, config, parts->resolve, arena, &group->settings);
-    uint32_t *weights = arena_array(arena, uint32_t, n + 1);
-    struct slice *names = arena_array(arena, struct slice, n + 1);
-    _Atomic uint32_t **in_flight = arena_alloc(arena, sizeof(*in_flight) * (n + 1));
-
     group->config = config;
     group->http2 = http2_of(config);
-    group->runtime = registry_group(registry, config->name);
-    iso_err err = snapshot_add_group_tls(group, parts->earlier ? &parts->earlier->groups[index] : NULL, diag);
+    group->runtime = registry_group(parts->registry, config->name);
+    const struct snap_group *before = group_before(parts->before, group->runtime);
+    group->runtime->index = index;
+    iso_err err = snapshot_add_group_tls(group, tls_before(parts, group, before, index), diag);
     if (err)
         return err;
-    group->targets = arena_array(arena, struct backend *, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct config_target *target = &group->settings[i];
-        struct net_addr addr;
-        endpoint_addr(&target->endpoint, &addr);
-        group->targets[i] =
-            registry_backend(registry, config->name, target->endpoint.text, &addr, group->runtime);
-        group->targets[i]->stamp = snapshot->stamp;
-        group->n_targets = i + 1;
-        weights[i] = target->weight;
-        names[i] = target->endpoint.text;
-        in_flight[i] = &group->targets[i]->in_flight;
-    }
-    group->pool = (struct balance_pool){.n = n, .weights = weights, .names = names, .in_flight = in_flight};
     group->method = balance_method_get(config->algorithm);
-    err = group->method->build(&group->pool, arena, &group->table);
+    err = take_shape(snapshot, parts, group, before, n);
     if (err) {
         diag_add(diag, DIAG_ERROR, "", 0, 0, arena_printf(arena, "/target_groups/%u/algorithm", index),
                  "%s cannot serve %u targets", group->method->name, n);
         return err;
     }
+    if (before && before->shape == group->shape && before->tls == group->tls &&
+        config_same_group(config, before->config))
+        group->same_as = parts->before->stamp;
     add_worker_state(snapshot, group);
     affinity_build(snapshot, group);
     return ISO_OK;
@@ -111,6 +139,35 @@ static enum listener_kind kind_of(const struct config_listener *config)
                                           : LISTENER_STREAM;
 }
 
+/* Whose certificates are taken as they were read; NULL: nobody's. */
+static const struct snapshot *certs_before(const struct snapshot_parts *parts, const struct config *config)
+{
+    if (parts->earlier)
+        return parts->earlier;
+    bool is_same =
+        parts->keeps_files && parts->before && config_same_certificates(config, parts->before->config);
+    return is_same ? parts->before : NULL;
+}
+
+/* Whose TLS context the listener takes; NULL: it gets its own. */
+static const struct snap_listener *listener_tls_before(const struct snapshot *snapshot,
+                                                       const struct snapshot_parts *parts,
+                                                       const struct snap_listener *listener, uint32_t index)
+{
+    if (parts->earlier)
+        return &parts->earlier->listeners[index];
+    const struct snapshot *before = parts->keeps_files ? parts->before : NULL;
+    if (!before || before->cert_set != snapshot->cert_set)
+        return NULL;
+    for (uint32_t i = 0; i < before->n_listeners; i++) {
+        const struct snap_listener *old = &before->listeners[i];
+        if (old->runtime == listener->runtime && old->tls &&
+            config_same_listener_tls(old->config, listener->config))
+            return old;
+    }
+    return NULL;
+}
+
 static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_parts *parts,
                               const struct config_listener *config, struct iso_diag *diag)
 {
@@ -118,7 +175,7 @@ static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_p
     struct snap_listener *listener = &snapshot->listeners[index];
     struct net_addr addr;
     int why = 0;
-    endpoint_addr(&config->endpoint, &addr);
+    snapshot_endpoint_addr(&config->endpoint, &addr);
     listener->snapshot = snapshot;
     listener->config = config;
     listener->runtime = registry_listener(parts->registry, config->name, config->endpoint.text, &addr,
@@ -133,7 +190,7 @@ static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_p
     snapshot->n_listeners++;
     ratelimit_build(snapshot, parts->registry, listener);
     iso_err err =
-        snapshot_add_tls(snapshot, listener, parts->earlier ? &parts->earlier->listeners[index] : NULL, diag);
+        snapshot_add_tls(snapshot, listener, listener_tls_before(snapshot, parts, listener, index), diag);
     if (config->protocol == CONFIG_TLS)
         listener->names = sni_compile(config, &snapshot->arena);
     return err ? err : route_compile(config, &snapshot->arena, &listener->routes, diag);
@@ -157,7 +214,7 @@ iso_err snapshot_build(struct config **config, const struct snapshot_parts *part
         n_listeners += (*config)->load_balancers[l].n_listeners;
     snapshot->listeners = arena_array(&snapshot->arena, struct snap_listener, n_listeners + 1);
 
-    iso_err err = snapshot_load_certs(snapshot, parts->earlier, diag);
+    iso_err err = snapshot_load_certs(snapshot, certs_before(parts, *config), diag);
     if (!err)
         err = snapshot_add_shared_tls(snapshot, diag);
     for (uint32_t g = 0; g < (*config)->n_target_groups && !err; g++) {
@@ -211,13 +268,20 @@ static void mark(struct backend *backend, bool gets_work, uint64_t version)
 
 void snapshot_mark_leaving(const struct snapshot *now, const struct snapshot *old)
 {
-    for (uint32_t g = 0; g < now->n_groups; g++)
-        for (uint32_t t = 0; t < now->groups[g].n_targets; t++)
-            mark(now->groups[g].targets[t], now->groups[g].settings[t].enabled, now->version);
-    for (uint32_t g = 0; old && g < old->n_groups; g++)
-        for (uint32_t t = 0; t < old->groups[g].n_targets; t++)
-            if (!snapshot_has_backend(now, old->groups[g].targets[t]))
-                mark(old->groups[g].targets[t], false, now->version);
+    for (uint32_t g = 0; g < now->n_groups; g++) {
+        const struct snap_group *group = &now->groups[g];
+        for (uint32_t t = 0; group->shape->born == now->stamp && t < group->n_targets; t++)
+            mark(group->targets[t], group->settings[t].enabled, now->version);
+    }
+    for (uint32_t g = 0; old && g < old->n_groups; g++) {
+        const struct snap_group *group = &old->groups[g];
+        if (snapshot_has_shape(now, group))
+            continue;
+        atomic_store_explicit(&group->shape->left_version, now->version, memory_order_relaxed);
+        for (uint32_t t = 0; t < group->n_targets; t++)
+            if (!snapshot_has_backend(now, group->targets[t]))
+                mark(group->targets[t], false, now->version);
+    }
 }
 
 void snapshot_free(struct snapshot *snapshot, struct registry *registry)
@@ -233,8 +297,7 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
         registry_listener_unref(registry, &snapshot->listeners[i].runtime);
     }
     for (uint32_t g = 0; g < snapshot->n_groups; g++) {
-        for (uint32_t t = 0; t < snapshot->groups[g].n_targets; t++)
-            registry_backend_unref(registry, &snapshot->groups[g].targets[t]);
+        shape_unref(&snapshot->groups[g].shape, registry);
         registry_group_unref(registry, &snapshot->groups[g].runtime);
         if (snapshot->groups[g].tls)
             tls_client_unref(&snapshot->groups[g].tls);

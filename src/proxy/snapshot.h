@@ -12,6 +12,7 @@
 #include "observe/accesslog.h"
 #include "proxy/forwarded.h"
 #include "proxy/route.h"
+#include "proxy/shape.h"
 #include "proxy/sni.h"
 #include "shared/state.h"
 #include "tls/client.h"
@@ -41,7 +42,9 @@ enum snap_http2 {
 struct snap_group {
     const struct config_target_group *config; /* borrows from the snapshot's config */
     struct group_runtime *runtime;            /* shared (counted) */
-    struct backend **targets;                 /* [n_targets]; shared (counted) */
+    struct snap_shape *shape;                 /* shared (counted); owns targets and table */
+    uint64_t same_as; /* stamp of the snapshot before, when all that checks of health look at is the same */
+    struct backend **targets; /* [n_targets] */
     /* [n_targets], the same indexes: the config's own, or with names resolved */
     const struct config_target *settings;
     uint32_t n_targets;
@@ -131,6 +134,10 @@ struct snapshot_parts {
     const struct resolve *resolve;  /* where the names of targets are looked up; NULL: none has an address */
     const struct snapshot *earlier; /* of the same configuration, whose TLS contexts are taken, so that no
                                        file is read again; NULL: none */
+    const struct snapshot *before;  /* the one in force, whose targets and tables are taken where they are the
+                                       same; NULL: none */
+    bool keeps_files;               /* what was read from files for `before` is not read again where its
+                                       settings are the same */
     uint32_t n_workers;
     uint64_t version;
 };
@@ -143,6 +150,9 @@ iso_err snapshot_build(struct config **config, const struct snapshot_parts *part
 /* A fresh corner of moving state, as each worker has one; `mine` is zeroed. Threads: control. */
 void snapshot_corner_init(const struct snap_group *group, struct snap_group_worker *mine,
                           struct arena *arena);
+
+/* Where an endpoint of the configuration is. */
+void snapshot_endpoint_addr(const struct config_endpoint *endpoint, struct net_addr *addr);
 
 static inline void snapshot_ref(struct snapshot *snapshot)
 {
@@ -159,7 +169,16 @@ static inline void snapshot_unref(struct snapshot *snapshot)
 /* Would a snapshot of the same configuration, built now, have the same targets? Threads: control. */
 bool snapshot_is_current(const struct snapshot *snapshot, const struct resolve *resolve);
 
-/* Is the backend one of its targets? Of the newest snapshot built only. Threads: control. */
+/* Are the group's targets in the snapshot too, unchanged? Of the newest snapshot built only. Threads:
+ * control.
+ */
+static inline bool snapshot_has_shape(const struct snapshot *snapshot, const struct snap_group *group)
+{
+    return group->shape->stamp == snapshot->stamp;
+}
+
+/* Is the backend one of its targets, in a group that has changed? Of the newest snapshot built only. Threads:
+ * control. */
 static inline bool snapshot_has_backend(const struct snapshot *snapshot, const struct backend *backend)
 {
     return backend->stamp == snapshot->stamp;

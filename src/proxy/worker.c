@@ -28,12 +28,14 @@ static void retire_connections(struct worker *worker, struct backend *backend)
  * end. */
 static void retire_backends(struct worker *worker, const struct snapshot *old, const struct snapshot *now)
 {
-    for (uint32_t g = 0; g < old->n_groups; g++)
-        for (uint32_t t = 0; t < old->groups[g].n_targets; t++) {
-            struct backend *backend = old->groups[g].targets[t];
-            if (!now || !snapshot_serves_backend(now, backend))
-                retire_connections(worker, backend);
-        }
+    for (uint32_t g = 0; g < old->n_groups; g++) {
+        const struct snap_group *group = &old->groups[g];
+        if (now && shape_is_in(group->shape, now->version))
+            continue;
+        for (uint32_t t = 0; t < group->n_targets; t++)
+            if (!now || !snapshot_serves_backend(now, group->targets[t]))
+                retire_connections(worker, group->targets[t]);
+    }
 }
 
 static void adopt(struct worker *worker)

@@ -67,7 +67,9 @@ struct group_runtime {
         _Atomic uint32_t pending; /* requests waiting for a connection, over all workers */
         struct health_group health;
     } ISO_CACHE_ALIGN;
-    uint32_t refs; /* control thread only */
+    /* control thread only */
+    uint32_t refs;
+    uint32_t index; /* of the group in the last snapshot built */
     struct list node;
 };
 
