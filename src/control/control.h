@@ -55,7 +55,7 @@ struct control_view {
     const struct snapshot *retired;      /* earlier ones that may be in use, a list; NULL: none */
     const struct departures *departures; /* targets that leave; NULL: none */
     const struct resolve *resolve;       /* where the snapshot's names are known; NULL: there are none */
-    const struct store *store;           /* NULL: the file is the state */
+    struct store *store;                 /* NULL: the file is the state */
     const struct shared_state *shared;   /* NULL: never asked for */
     bool is_shutting_down;               /* lame duck: /healthz answers 503 from now on (E3) */
     struct {

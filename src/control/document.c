@@ -99,17 +99,6 @@ struct document *document_new(struct loop *loop, const struct document_hooks *ho
     return document;
 }
 
-/* The sections that no client may change, as text. */
-static void write_local(const struct document *document, const struct doc_node *root, struct text *out)
-{
-    for (const char *const *key = document->hooks.local_keys; key && *key; key++) {
-        const struct doc_node *node = doc_get(root, *key);
-        text_printf(out, "%s ", *key);
-        if (node)
-            json_write(node, NULL, out);
-    }
-}
-
 static void tell_in_force(struct document *document, const struct change *change)
 {
     struct text json;
@@ -278,46 +267,6 @@ static struct config *decode(struct document *document, struct change *change)
     return config;
 }
 
-/* A whole document that leaves the local sections out keeps them. */
-static void keep_local(struct document *document, struct change *change)
-{
-    struct doc_edit edit;
-    doc_edit_begin(&edit, change->fresh);
-    for (const char *const *key = document->hooks.local_keys; key && *key; key++) {
-        const struct doc_node *node = doc_get(document->doc.root, *key);
-        if (!node || change->fresh->root->kind != DOC_MAP || doc_get(change->fresh->root, *key))
-            continue;
-        struct doc_node *copy = doc_copy(change->fresh, node);
-        if (copy)
-            doc_edit_set(&edit, change->fresh->root, *key, copy);
-    }
-}
-
-static bool make(struct document *document, struct change *change)
-{
-    struct text before, after;
-    bool is_clients = change->call && document->hooks.local_keys;
-    if (!is_clients)
-        return change->make(change);
-    text_init(&before);
-    text_init(&after);
-    write_local(document, document->doc.root, &before);
-    bool is_made = change->make(change);
-    if (is_made && change->fresh)
-        keep_local(document, change);
-    if (is_made)
-        write_local(document, change->fresh ? change->fresh->root : document->doc.root, &after);
-    if (is_made && !slice_eq(text_slice(&before), text_slice(&after))) {
-        api_fail(change->call, 422, "invalid", "",
-                 "admin and store come from the file of each node: change them there, then "
-                 "send SIGHUP");
-        is_made = false;
-    }
-    text_fini(&before);
-    text_fini(&after);
-    return is_made;
-}
-
 static void take_number(struct document *document, struct change *change)
 {
     document->version = change->version = change->stored_version;
@@ -339,7 +288,7 @@ static void take(struct document *document, struct change *change)
     document->at_hand = change;
     set_diag(document, &change->diag);
     doc_edit_begin(&change->edit, &document->doc);
-    bool is_made = make(document, change);
+    bool is_made = change->make(change);
     if (!is_made || change->edit.is_too_deep) {
         doc_edit_undo(&change->edit);
         if (is_made && change->call)

@@ -37,8 +37,8 @@ struct document_hooks {
     void (*commit)(void *owner, struct change *change);
     /* A version came into force; `json` is the document without the local keys. NULL: nobody asks. */
     void (*in_force)(void *owner, uint64_t version, struct slice json);
-    /* Keys of the root that no client may change and that are not part of what is committed: they come from
-     * the file of each node. Ends with NULL; may be NULL. */
+    /* Keys of the root that are not part of what is committed: they come from the file of each node. Ends
+     * with NULL; may be NULL. */
     const char *const *local_keys;
 };
 

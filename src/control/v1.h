@@ -51,6 +51,12 @@ void v1_write_time(struct text *out, uint64_t wall_ms);
  * do. True when the caller has the answer to write (CHANGE_MADE, CHANGE_NONE). */
 bool v1_settle(struct change *change, enum change_outcome outcome, const struct config *tried);
 
+/* The document; NULL with 503 in the call while there is none. */
+struct document *v1_document_of(struct api_call *call);
+/* Defers the call and submits the whole document: that of the body, or of a version, which lives as long as
+ * the call and whose document is JSON. */
+void v1_config_submit(struct api_call *call, const struct version_info *back_to);
+
 /* What a change would mean for traffic, as a JSON object. Source: issue 4, 2. */
 void v1_write_impact(const struct config *now, const struct config *tried, struct text *out);
 

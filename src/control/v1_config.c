@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration as a whole, its versions, and the way back to one of them. */
+/* The configuration as a whole: read, replaced, and back to what it was. */
 #include "control/handlers.h"
 #include "control/v1.h"
 
@@ -17,7 +17,7 @@ struct whole_change {
     const struct version_info *back_to;
 };
 
-static struct document *document_of(struct api_call *call)
+struct document *v1_document_of(struct api_call *call)
 {
     if (!call->document)
         api_fail(call, 503, "starting", "", "no configuration is in force yet");
@@ -26,7 +26,7 @@ static struct document *document_of(struct api_call *call)
 
 void v1_config_get(struct api_call *call)
 {
-    struct document *document = document_of(call);
+    struct document *document = v1_document_of(call);
     if (!document || v1_not_modified(call, v1_etag_of_version(call, document_version(document))))
         return;
     v1_write_document(document_doc(document)->root, &call->reply.body);
@@ -114,7 +114,7 @@ static void done_whole(struct change *change, enum change_outcome outcome, const
     text_add(&call->reply.body, SLICE("}\n"));
 }
 
-static void submit(struct api_call *call, const struct version_info *back_to)
+void v1_config_submit(struct api_call *call, const struct version_info *back_to)
 {
     struct whole_change *whole = arena_new(&call->arena, struct whole_change);
     *whole = (struct whole_change){.change = {.call = call,
@@ -129,93 +129,6 @@ static void submit(struct api_call *call, const struct version_info *back_to)
 
 void v1_config_put(struct api_call *call)
 {
-    if (document_of(call))
-        submit(call, NULL);
-}
-
-/* ---- versions ---- */
-
-static void write_version(const struct version_info *version, struct text *out)
-{
-    text_printf(out, "\"version\":%llu,\"at\":", (unsigned long long)version->number);
-    v1_write_time(out, version->wall_ms);
-    text_add(out, SLICE(",\"who\":"));
-    text_json(out, version->who);
-    text_add(out, SLICE(",\"changes\":"));
-    text_add(out, version->changes);
-}
-
-void v1_versions_list(struct api_call *call)
-{
-    struct document *document = document_of(call);
-    struct text *out = &call->reply.body;
-    struct v1_page page;
-    uint64_t below = UINT64_MAX;
-    if (!document || !v1_read_page(call, &page))
-        return;
-    if (page.after.ptr && !slice_u64(page.after, &below)) {
-        api_fail(call, 400, "invalid", "cursor", "is not what next_cursor said");
-        return;
-    }
-    text_add(out, SLICE("{\"items\":["));
-    uint32_t n = 0;
-    struct slice last = {0};
-    const struct version_info *version;
-    for (size_t i = 0; (version = document_history(document, i)); i++) {
-        if (version->number >= below)
-            continue;
-        if (n == page.limit)
-            break;
-        text_add(out, n++ ? SLICE(",{") : SLICE("{"));
-        write_version(version, out);
-        text_add(out, SLICE("}"));
-        last = slice_str(arena_printf(&call->arena, "%llu", (unsigned long long)version->number));
-    }
-    text_add(out, SLICE("],"));
-    v1_write_cursor(out, version ? last : (struct slice){0});
-    text_add(out, SLICE("}\n"));
-}
-
-static const struct version_info *version_of(struct api_call *call)
-{
-    uint64_t number;
-    const struct version_info *version =
-        slice_u64(call->params[0], &number) ? document_find_version(call->document, number) : NULL;
-    if (!version)
-        api_fail(call, 404, "not_found", "", "version %.*s is not known, or no longer",
-                 (int)(call->params[0].len < 40 ? call->params[0].len : 40), call->params[0].ptr);
-    return version;
-}
-
-void v1_versions_get(struct api_call *call)
-{
-    struct text *out = &call->reply.body;
-    struct iso_diag diag;
-    struct doc doc;
-    const struct version_info *version = document_of(call) ? version_of(call) : NULL;
-    if (!version)
-        return;
-    diag_init(&diag);
-    doc_init(&doc, "", &diag);
-    iso_err err = json_read(version->document, &doc);
-    iso_assert(!err); /* we wrote it */
-    text_add(out, SLICE("{"));
-    write_version(version, out);
-    text_add(out, SLICE(",\"config\":"));
-    v1_write_document(doc.root, out);
-    text_add(out, SLICE("}\n"));
-    doc_fini(&doc);
-    diag_fini(&diag);
-}
-
-void v1_versions_rollback(struct api_call *call)
-{
-    const struct version_info *version = document_of(call) ? version_of(call) : NULL;
-    if (!version)
-        return;
-    /* It may be forgotten before its turn comes. */
-    struct version_info *copy = arena_new(&call->arena, struct version_info);
-    *copy = *version;
-    copy->document = arena_slice(&call->arena, version->document);
-    submit(call, copy);
+    if (v1_document_of(call))
+        v1_config_submit(call, NULL);
 }

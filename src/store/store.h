@@ -58,7 +58,7 @@ struct store_change {
     const struct config *to;   /* written. from may be NULL: everything is written. Not kept. */
 };
 
-enum { STORE_WHO_MAX = 256, STORE_LIST_MAX = 1000 };
+enum { STORE_WHO_MAX = 256, STORE_LIST_MAX = 10000 };
 
 /* Keys at the top of a document that come from the file of each node, because without them nothing could be
  * asked ("admin", "store"); ends with NULL. A stored document has none of them. */
