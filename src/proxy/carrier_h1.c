@@ -11,6 +11,7 @@
 
 enum {
     READS_PER_TURN = 16,
+    FRAMED_READ_BYTES = 32 * 1024, /* waits in memory, for each stream of the client, until it has a window */
     FIRST_READ_BYTES =
         16 * 1024, /* of an answer whose length is not known yet: what follows may be spliced */
 };
@@ -228,7 +229,9 @@ static void h1_read(struct exchange *x)
             return;
         }
         bool may_splice = !x->has_answer_head && !client->conn.layer && !upstream->conn.layer;
-        size_t most = may_splice ? FIRST_READ_BYTES : WORKER_READ_BYTES;
+        size_t most = client->downstream->has_frames ? FRAMED_READ_BYTES
+                      : may_splice                   ? FIRST_READ_BYTES
+                                                     : WORKER_READ_BYTES;
         enum conn_result result = conn_read(&upstream->conn, data + kept, most, &n);
         if (result == CONN_BLOCKED)
             return;

@@ -250,8 +250,10 @@ static bool prepare_head(struct exchange *x, struct http_message *msg, bool peer
         return false;
     if (msg->authority.len == 0)
         msg->authority = host_of(x->group->config);
-    if (x->snapshot->config->via &&
-        !http_message_add(msg, SLICE("Via"), x->client_minor ? SLICE("1.1 isobar") : SLICE("1.0 isobar")))
+    if (x->snapshot->config->via && !http_message_add(msg, SLICE("Via"),
+                                                      x->client->downstream->has_frames ? SLICE("2 isobar")
+                                                      : x->client_minor                 ? SLICE("1.1 isobar")
+                                                                        : SLICE("1.0 isobar")))
         return false;
     x->log_request_id = keep_text(x->head, facts.request_id);
     size_t at = x->head->end, n = h1_write_request(x->head->data + at, x->head->cap - at, msg);

@@ -176,6 +176,12 @@ bool response_head(struct exchange *x, struct http_message *msg, char *data, siz
         upgrade(x, msg, data, len);
         return false;
     }
+    if (x->wants_upgrade && x->client->downstream->has_frames && msg->status < 300) {
+        /* To an extended CONNECT any 2xx would say that the tunnel is there (RFC 8441 5). */
+        counter_add(&target_counters(x)->bad_responses, 1);
+        exchange_fail(x, END_BAD_UPGRADE);
+        return false;
+    }
     bool is_gateway_error = msg->status >= 502 && msg->status <= 504;
     count_answer(x, msg);
     if (is_gateway_error && retry_take(x, END_NORMAL)) {

@@ -316,6 +316,16 @@ def test_A7_a_slow_target_holds_its_client_back_and_no_other(stand):
     assert client.read(stream).body == b"65535"
 
 
+def test_A7_a_body_that_stops_is_answered_408(stand):
+    stand.proxy(stand.backend(lambda wire: wire.read_request()), listener={"timeouts": {"body_ms": 500}})
+    client = h2(stand)
+    stream = client.open(request("POST"), end=False)
+    client.send(client.data_frame(stream, b"x" * 100))
+    answer = client.read(stream)
+    assert answer.status == 408 and answer.ended
+    assert not client.goaways
+
+
 def test_A7_a_client_that_opens_no_window_is_let_go(stand):
     backend = stand.backend()
     backend.answer = lambda seen: text_response(b"x" * 1_000_000)

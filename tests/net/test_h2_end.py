@@ -221,9 +221,12 @@ def test_A8_a_connect_that_no_target_takes_fails(stand):
     assert client.ask([(":method", "CONNECT"), (":authority", "t.example:443")]).status == 501
     stream = client.open(connect_request(), end=False)
     answer = client.read(stream)
-    assert answer.status == 200 and answer.ended, "the target's answer, which is no 101"
+    assert answer.status == 502 and answer.ended, "a 200 would say that the tunnel is there"
     client.drain(1.5)
     assert answer.reset in (None, NO_ERROR)
+    backend.answer = lambda seen: text_response(b"no", "403 Forbidden")
+    answer = client.read(client.open(connect_request(), end=False))
+    assert answer.status == 403 and answer.body == b"no"
     assert client.ask([(":method", "GET"), (":protocol", "websocket"), *request()[1:]]).reset == PROTOCOL_ERROR
 
 
