@@ -223,37 +223,45 @@ static void write_response(struct text *out, unsigned status, const char *what)
     text_add(out, SLICE("}"));
 }
 
-static void write_responses(struct text *out, const struct api_route *route)
+static void write_write_responses(struct text *out, const struct api_route *route)
 {
-    bool is_v1 = slice_starts(slice_str(route->pattern), SLICE("/v1/"));
-    bool is_named = strchr(route->pattern, '{') != NULL;
-    bool is_write =
-        is_v1 && route->method != HTTP_GET &&
-        (route->resource || strstr(route->pattern, "config") || strstr(route->pattern, "rollback"));
-    text_add(out, SLICE(",\"responses\":{\"200\":{\"description\":\"done\"}"));
-    if (route->handler == v1_post || route->handler == v1_put)
-        write_response(out, 201, "it was made");
-    if (route->handler == v1_delete && route->resource == &resource_targets)
-        write_response(out, 202, "it is draining");
-    if (route->resource && route->method == HTTP_GET)
-        write_response(out, 304, "it is as If-None-Match says");
-    if (route->handler == v1_list || route->handler == v1_versions_list ||
-        (is_write && router_takes_body(route->method)))
-        write_response(out, 400, "a parameter or the body cannot be read");
-    if (route->role > API_OPEN) {
-        write_response(out, 401, "no token, or one that is not known");
-        write_response(out, 403, "the token's role is too low");
-    }
-    if (is_named)
-        write_response(out, 404, "there is none of that name");
-    if (is_write) {
-        write_response(out, 409, "it exists already, is in use, or cannot be put in force: nothing changed");
-        write_response(out, 412, "it is not what If-Match or If-None-Match says");
+    bool has_body = router_takes_body(route->method) && route->handler != v1_versions_rollback;
+    write_response(out, 409, "it exists already, is in use, or cannot be put in force: nothing changed");
+    write_response(out, 412, "it is not what If-Match or If-None-Match says");
+    if (has_body) {
+        write_response(out, 400, "the body cannot be read, or a parameter");
         write_response(out, 413, "the body is too large");
         write_response(out, 415, "the body is not JSON");
         write_response(out, 422, "the configuration would not be valid: nothing changed");
-        write_response(out, 503, "changes cannot be made now: nothing changed");
     }
+    write_response(out, 503, "changes cannot be made now: nothing changed");
+}
+
+static void write_responses(struct text *out, const struct api_route *route)
+{
+    bool is_drain = route->handler == v1_delete && route->resource == &resource_targets;
+    bool is_list = route->handler == v1_list || route->handler == v1_versions_list;
+    bool is_write = (route->resource && route->method != HTTP_GET) || route->handler == v1_config_put ||
+                    route->handler == v1_versions_rollback;
+    text_printf(out, ",\"responses\":{\"%u\":{", is_drain ? 202 : 200);
+    write_pair(out, "description", is_drain ? "it is draining" : "done");
+    text_add(out, SLICE("}"));
+    if (route->handler == v1_post || route->handler == v1_put)
+        write_response(out, 201, "it was made");
+    if (route->resource && route->method == HTTP_GET)
+        write_response(out, 304, "it is as If-None-Match says");
+    if (is_list)
+        write_response(out, 400, "a parameter cannot be read");
+    if (route->role > API_OPEN) {
+        write_response(out, 401, "no token, or one that is not known");
+        write_response(out, 403,
+                       "the token's role is too low, or the request comes from a page of another site");
+    }
+    bool makes_it = route->handler == v1_put && !route->resource->parent;
+    if (strchr(route->pattern, '{') && !makes_it)
+        write_response(out, 404, "there is none of that name");
+    if (is_write)
+        write_write_responses(out, route);
     text_add(out, SLICE("}"));
 }
 

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the API's own description and walks it: every operation of /v1 with every answer that it documents."""
+import json
+import os
+import signal
+
+from harness.ports import free_port
+from harness.process import wait_until
+from harness.tls import Authority
+from test_api_v1 import Api
+
+READ, ADMIN = "r" * 16, "a" * 16
+GROUP = {"health_check": {"type": "none"}, "targets": [{"ip": "127.0.0.1", "port": 9}]}
+
+
+class Walk:
+    """What the walk needs to know beside the description: bodies that make sense, and names of what is there."""
+
+    def __init__(self, stand):
+        path = os.path.join(stand.folder, "tokens")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as out:
+            out.write(f"read {READ}\nadmin {ADMIN}\n")
+        config = stand.config(stand.backend(), lame_duck_s=20, nodes=[{"name": "n1", "ip": "10.0.0.1"}])
+        config["load_balancers"][0]["listeners"][0].update(name="l1", rules=[
+            {"name": "r1", "match": {"path": "/x"}, "respond": {"status": 200}}])
+        config["target_groups"].append({"name": "g1", **GROUP})
+        config["admin"]["token_file"] = path
+        self.authority = Authority(stand.folder)
+        config["certificates"] = [self.authority.issue("c1", "x.example")]
+        self.proxy = stand.serve(config, ready=False)
+        self.proxy.token = ADMIN
+        self.proxy.ready()
+        self.api = Api(self.proxy)
+        self.number = 0
+        self.seen = {}
+        self.description = self.api.get("/v1/openapi.json")
+
+    known = {"load_balancer": "lb", "listener": "l1", "rule": "r1", "target_group": "g1", "target": "127.0.0.1:9",
+             "node": "n1", "certificate": "c1", "version": "1"}
+
+    def fresh(self):
+        self.number += 1
+        return self.number
+
+    def item(self, kind):
+        """A body for a new item of a kind, and its name in paths."""
+        n = self.fresh()
+        name = f"x{n}"
+        return {
+            "load-balancers": ({"name": name, "listeners": []}, name),
+            "listeners": ({"name": name, "port": free_port(), "default_target_group": "g1"}, name),
+            "rules": ({"name": name, "match": {"path": f"/{n}"}, "deny": {}}, name),
+            "target-groups": ({"name": name, **GROUP}, name),
+            "targets": ({"ip": "127.0.0.1", "port": 10000 + n}, f"127.0.0.1:{10000 + n}"),
+            "nodes": ({"name": name, "ip": f"10.1.0.{n}"}, name),
+            "certificates": (self.authority.issue(name, "x.example"), name) if kind == "certificates" else None,
+        }[kind]
+
+    def fill(self, path, **other):
+        for name, value in {**self.known, **other}.items():
+            path = path.replace("{" + name + "}", value)
+        return path
+
+    def __call__(self, operation, status, method, path, body=None, code=None, **fields):
+        token = fields.pop("token", ADMIN)
+        self.proxy.token = token
+        got, answered, answer = self.api(method, path, body, **fields)
+        self.proxy.token = ADMIN
+        assert got == status, (method, path, got, answer, status)
+        documented = self.description["paths"][operation[0]][operation[1]]["responses"]
+        assert str(status) in documented, (operation, status, "is not documented")
+        self.seen.setdefault(operation, set()).add(str(status))
+        if status >= 400:
+            assert set(answer["error"]) >= {"code", "path", "message"} and (code is None or answer["error"]["code"] == code)
+        return answered, answer
+
+
+def walk_errors_of_all(walk, operation, role):
+    """What any operation may answer, whatever it does."""
+    path, method = operation
+    target, verb = walk.fill(path), method.upper()
+    has_body = verb in ("POST", "PUT", "PATCH") and "rollback" not in path
+    responses = walk.description["paths"][path][method]["responses"]
+    if role != "open":
+        walk(operation, 401, verb, target, token=None, code="unauthorized")
+        walk(operation, 401, verb, target, token="nobody-knows-this", code="unauthorized")
+    if role == "read":
+        walk(operation, 403, verb, target, Origin="http://evil.example", code="forbidden")
+    if role in ("operate", "admin"):
+        walk(operation, 403, verb, target, token=READ, code="forbidden")
+    if "415" in responses and has_body:
+        walk(operation, 415, verb, target, b"x", Content_Type="text/plain")
+    if "413" in responses and has_body:
+        walk(operation, 413, verb, target, b" " * 100, Content_Length="20000000")
+    if "400" in responses and has_body:
+        walk(operation, 400, verb, target, b"{", Content_Type="application/json")
+    if "412" in responses and path != "/v1/versions/{version}/rollback":
+        body = {} if has_body else None
+        walk(operation, 412, verb, target, body, If_Match='"never"', code="precondition_failed")
+    if "412" in responses and "rollback" in path:
+        walk(operation, 412, verb, target, If_Match='"never"')
+
+
+def walk_resource(walk, path, kind):
+    """Collection and item of one resource."""
+    item_path = next(p for p in walk.description["paths"] if p.startswith(path + "/{") and p.count("/") == path.count("/") + 1)
+    collection, key = walk.fill(path), kind.replace("-", "_")
+    body, name = walk.item(kind)
+    walk((path, "post"), 200, "POST", collection + "?dry_run=true", body)
+    walk((path, "post"), 201, "POST", collection, body)
+    walk((path, "post"), 409, "POST", collection, body, code="conflict")
+    walk((path, "post"), 422, "POST", collection, {**walk.item(kind)[0], "no_such_key": 1}, code="invalid")
+    fields, page = walk((path, "get"), 200, "GET", collection)
+    assert name in [item["id"] for item in page["items"]]
+    walk((path, "get"), 304, "GET", collection, If_None_Match=fields["ETag"])
+    walk((path, "get"), 400, "GET", collection + "?limit=0")
+    items = [{k: v for k, v in item.items() if k != "id"} for item in page["items"]]
+    walk((path, "put"), 200, "PUT", collection, {key: items})
+    walk((path, "put"), 422, "PUT", collection, {"something": []})
+    one = f"{collection}/{name}"
+    fields, _ = walk((item_path, "get"), 200, "GET", one)
+    walk((item_path, "get"), 304, "GET", one, If_None_Match=fields["ETag"])
+    walk((item_path, "patch"), 200, "PATCH", one, {})
+    walk((item_path, "patch"), 422, "PATCH", one, {"no_such_key": 1})
+    walk((item_path, "put"), 200, "PUT", one, body)
+    walk((item_path, "put"), 422, "PUT", one, {**body, "no_such_key": 1})
+    walk((item_path, "delete"), 202 if kind == "targets" else 200, "DELETE", one)
+    walk((item_path, "put"), 201, "PUT", one, body)
+    for method in ("get", "patch", "delete"):
+        walk((item_path, method), 404, method.upper(), collection + "/nothing-of-that-name:1", {} if method == "patch" else None)
+    if "{" in path:
+        for target, methods in ((path, ("get", "post", "put")), (item_path, ("get", "put", "patch", "delete"))):
+            for method in methods:
+                nowhere = walk.fill(target, load_balancer="none", target_group="none")
+                walk((target, method), 404, method.upper(), nowhere, {key: []} if (target, method) == (path, "put") else
+                     {} if method in ("post", "put", "patch") else None)
+
+
+def walk_config(walk):
+    operation = ("/v1/config", "put")
+    fields, config = walk(("/v1/config", "get"), 200, "GET", "/v1/config")
+    walk(operation, 200, "PUT", "/v1/config", config)
+    walk(operation, 422, "PUT", "/v1/config", {**config, "no_such_key": 1})
+    taken = json.loads(json.dumps(config))
+    taken["load_balancers"][0]["listeners"].append({"name": "taken", "port": walk.proxy.admin[1], "default_target_group": "g1"})
+    walk(operation, 422, "PUT", "/v1/config", taken)
+    walk(("/v1/versions", "get"), 200, "GET", "/v1/versions")
+    walk(("/v1/versions", "get"), 400, "GET", "/v1/versions?cursor=x")
+    walk(("/v1/versions/{version}", "get"), 200, "GET", "/v1/versions/1")
+    walk(("/v1/versions/{version}", "get"), 404, "GET", "/v1/versions/999999")
+    walk(("/v1/versions/{version}/rollback", "post"), 404, "POST", "/v1/versions/999999/rollback")
+    walk(("/v1/versions/{version}/rollback", "post"), 200, "POST", "/v1/versions/1/rollback")
+    health = ("/v1/target-groups/{target_group}/health", "get")
+    walk(health, 200, "GET", "/v1/target-groups/g1/health")
+    walk(health, 404, "GET", "/v1/target-groups/none/health")
+    walk(("/v1/openapi.json", "get"), 200, "GET", "/v1/openapi.json", token=None)
+
+
+def test_every_operation_and_every_documented_answer(stand):
+    walk = Walk(stand)
+    paths = {path: operations for path, operations in walk.description["paths"].items()
+             if path.startswith("/v1/") and path != "/v1/explain"}
+    resources = ["/v1/load-balancers", "/v1/load-balancers/{load_balancer}/listeners",
+                 "/v1/load-balancers/{load_balancer}/listeners/{listener}/rules", "/v1/certificates", "/v1/target-groups",
+                 "/v1/target-groups/{target_group}/targets", "/v1/nodes"]
+    assert {"get", "post", "put"} == set(paths["/v1/target-groups"])
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            walk_errors_of_all(walk, (path, method), operation["x-role"])
+    for path in resources:
+        walk_resource(walk, path, path.rsplit("/", 1)[1])
+    walk(("/v1/target-groups/{target_group}", "delete"), 409, "DELETE", "/v1/target-groups/web", code="in_use")
+    walk_config(walk)
+    walk.proxy.baseline = None
+    walk.proxy.signal(signal.SIGTERM)
+    assert wait_until(lambda: walk.proxy.get("/healthz")[0] == 503)
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            if "503" in operation["responses"]:
+                body = None if method == "delete" or "rollback" in path else {}
+                walk((path, method), 503, method.upper(), walk.fill(path), body, code="shutting_down")
+    walk.proxy.kill()
+    # Left out: 409 where it takes another node, or a machine whose ports are taken (test_api_v1.py has that).
+    missing = {}
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            left = set(operation["responses"]) - walk.seen.get((path, method), set()) - {"409"}
+            if left:
+                missing[(method, path)] = sorted(left)
+    assert not missing, missing
