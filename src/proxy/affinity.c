@@ -11,7 +11,11 @@
 #include <sys/random.h>
 
 /* Targets are named by session_target_id(): in the table 32 bits of it serve, in the cookie all 64. */
-enum { ID_DIGITS = 16, SESSION_BYTES = 16, COOKIE_MAX = 128 };
+enum {
+    ID_DIGITS = 16,
+    SESSION_BYTES = 16,
+    COOKIE_MAX = 384
+}; /* the longest name of a target, one of a service */
 
 struct affinity_id {
     uint64_t id;

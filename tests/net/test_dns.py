@@ -314,3 +314,22 @@ def test_the_pool_api_changes_a_name_for_all_its_addresses(stand, dns):
     assert answer.status == 200 and json.loads(answer.read())["weight"] == 7
     connection.close()
     assert {server["weight"] for server in json.loads(proxy.get("/api/servers")[1])["servers"]} == {7}
+
+
+@pytest.mark.parametrize("how", ["plain", "opaque"])
+def test_a_client_stays_with_its_address_while_others_come_and_go(stand, dns, how):
+    long = ".".join(["a" * 50] * 4) + ".test"
+    port, _ = backends_at(stand, [f"127.0.0.1{i}" for i in range(1, 5)])
+    dns.set(long, a("127.0.0.11", ttl=1), a("127.0.0.12", ttl=1))
+    proxy = stand.proxy({"host": long, "port": port}, group={"affinity": {"type": "cookie", "id": how}}, resolver=dns.resolver)
+    first = stand.ask()
+    cookie = first.get("set-cookie").split(";")[0]
+    names = {b"127.0.0.11", b"127.0.0.12"}
+    assert first.body in names
+    dns.set(long, a("127.0.0.13", ttl=1), a(first.body.decode(), ttl=1), a("127.0.0.14", ttl=1))
+    assert wait_until(lambda: len(targets(proxy)) == 3)
+    assert {stand.ask(fields=[("Cookie", cookie)]).body for _ in range(8)} == {first.body}
+    dns.set(long, a("127.0.0.13", ttl=1))
+    assert wait_until(lambda: len(targets(proxy)) == 1)
+    moved = stand.ask(fields=[("Cookie", cookie)])
+    assert moved.body == b"127.0.0.13" and moved.get("set-cookie")
