@@ -24,6 +24,29 @@ static uint32_t list_tables(const struct snapshot *snapshot, struct shared_table
     return n;
 }
 
+static uint32_t list_limiters(const struct snapshot *snapshot, struct limiter **limiters)
+{
+    uint32_t n = 0;
+    for (uint32_t l = 0; l < snapshot->n_listeners; l++)
+        for (uint32_t i = 0; i < snapshot->listeners[l].n_limits; i++) {
+            if (limiters && snapshot->listeners[l].limits[i].config->scope == CONFIG_LIMIT_FLEET)
+                limiters[n] = snapshot->listeners[l].limits[i].runtime->limiter;
+            n += snapshot->listeners[l].limits[i].config->scope == CONFIG_LIMIT_FLEET;
+        }
+    return n;
+}
+
+static void tell_snapshot(struct snapshot *snapshot, struct shared_state *shared)
+{
+    for (uint32_t g = 0; g < snapshot->n_groups; g++)
+        if (has_sessions(&snapshot->groups[g]))
+            snapshot->groups[g].shared = shared;
+    for (uint32_t l = 0; l < snapshot->n_listeners; l++)
+        for (uint32_t i = 0; i < snapshot->listeners[l].n_limits; i++)
+            if (snapshot->listeners[l].limits[i].config->scope == CONFIG_LIMIT_FLEET)
+                snapshot->listeners[l].limits[i].shared = shared;
+}
+
 void share_apply(struct process *process, struct snapshot *snapshot)
 {
     const struct config_shared_state *config = &snapshot->config->shared_state;
@@ -40,12 +63,13 @@ void share_apply(struct process *process, struct snapshot *snapshot)
                                      .timeout_ms = config->timeout_ms,
                                      .tls = snapshot->shared_tls};
     struct shared_table *tables = calloc(snapshot->n_groups + 1, sizeof(*tables));
-    iso_assert(tables != NULL);
-    uint32_t n = list_tables(snapshot, tables);
-    shared_state_apply(process->shared, config->set ? &options : NULL, tables, n);
+    struct limiter **limiters = calloc(list_limiters(snapshot, NULL) + 1, sizeof(struct limiter *));
+    iso_assert(tables != NULL && limiters != NULL);
+    uint32_t n = list_tables(snapshot, tables), n_limiters = list_limiters(snapshot, limiters);
+    shared_state_apply(process->shared, config->set ? &options : NULL, tables, n, limiters, n_limiters);
     free(tables);
-    for (uint32_t g = 0; config->set && g < snapshot->n_groups; g++)
-        if (has_sessions(&snapshot->groups[g]))
-            snapshot->groups[g].shared = process->shared;
+    free(limiters);
+    if (config->set)
+        tell_snapshot(snapshot, process->shared);
     process->view.shared = process->shared;
 }

@@ -137,11 +137,16 @@ struct config_rewrite {
 enum { CONFIG_LIMIT_REQUESTS_MAX = 1000000 };
 enum config_limit_algorithm { CONFIG_LIMIT_TOKEN_BUCKET, CONFIG_LIMIT_SLIDING_WINDOW };
 
+enum config_limit_scope { CONFIG_LIMIT_NODE, CONFIG_LIMIT_FLEET };
+enum config_limit_away { CONFIG_LIMIT_ALONE, CONFIG_LIMIT_REFUSE };
+
 /* How many requests each client may make under a rule. Source: F1. */
 struct config_rate_limit {
     bool set;
     bool dry_run;      /* only counts */
     uint8_t algorithm; /* enum config_limit_algorithm */
+    uint8_t scope;     /* enum config_limit_scope */
+    uint8_t away;      /* enum config_limit_away: while the shared state is slow or away */
     struct slice
         *key;       /* parts, all together: "all", "client_ip", "header:NAME", "cookie:NAME", "query:NAME" */
     uint32_t n_key; /* 0: client_ip */

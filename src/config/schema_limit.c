@@ -9,6 +9,16 @@ static const struct schema_choice algorithms[] = {
     {"sliding_window", CONFIG_LIMIT_SLIDING_WINDOW, "at most requests within any per_s seconds"},
     {NULL}};
 
+static const struct schema_choice scopes[] = {
+    {"node", CONFIG_LIMIT_NODE, "each node counts by itself"},
+    {"fleet", CONFIG_LIMIT_FLEET, "all nodes with the same shared_state together (token_bucket)"},
+    {NULL}};
+
+static const struct schema_choice aways[] = {
+    {"alone", CONFIG_LIMIT_ALONE, "each node counts by itself meanwhile"},
+    {"refuse", CONFIG_LIMIT_REFUSE, "every request is refused with 503"},
+    {NULL}};
+
 #define HOLDER struct config_rate_limit
 static const struct schema_key rate_limit_keys[] = {
     TEXTS(
@@ -21,9 +31,11 @@ static const struct schema_key rate_limit_keys[] = {
     NUMBER("burst", burst, 0, CONFIG_LIMIT_REQUESTS_MAX, "0",
            "most at once (token_bucket); 0: as many as requests"),
     CHOICE("algorithm", algorithm, algorithms, "token_bucket", "how requests are counted"),
+    CHOICE("scope", scope, scopes, "node", "who counts together"),
+    CHOICE("when_away", away, aways, "alone", "with scope fleet, while the shared state is slow or away"),
     FLAG("dry_run", dry_run, "false", "only counts and logs what would be refused"),
     NUMBER("max_clients", max_clients, 16, 100000000, "65536",
-           "known at the same time; 18 bytes each, as sliding_window 82; see rate-limits.md"),
+           "known at the same time; 18 bytes each, sliding_window 82, scope fleet 55; see rate-limits.md"),
     END};
 const struct schema_section schema_rate_limit = {
     .keys = rate_limit_keys,

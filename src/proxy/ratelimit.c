@@ -15,7 +15,10 @@ struct ratelimit_part {
     struct slice name; /* of the header, cookie or parameter */
 };
 
-enum { VALUE_MAX = 80 }; /* of one of our fields */
+enum {
+    VALUE_MAX = 80,     /* of one of our fields */
+    REPORTS_MAX = 4096, /* of one worker, on their way to the shared state's thread */
+};
 
 static const struct {
     const char *word;
@@ -51,14 +54,15 @@ static void add_parts(struct snap_limit *limit, struct arena *arena)
 
 /* What must stay the same for a client's use to be kept over a reload: the listener, the rule by its name or,
  * without one, its match, and the limit itself. */
-static struct limit_runtime *find_runtime(struct registry *registry, const struct snap_listener *listener,
-                                          const struct config_rule *rule)
+static void find_runtime(struct registry *registry, const struct snap_listener *listener,
+                         const struct config_rule *rule, struct snap_limit *snap)
 {
     const struct config_rate_limit *config = &rule->rate_limit;
     const struct schema_key *match = schema_rule_match(), *limit = schema_rule_rate_limit();
     struct limiter_policy policy = {.requests = config->requests,
                                     .period_ns = config->period_ms * NS_PER_MS,
-                                    .burst = config->burst ? config->burst : config->requests};
+                                    .burst = config->burst ? config->burst : config->requests,
+                                    .is_fleet = config->scope == CONFIG_LIMIT_FLEET};
     if (config->algorithm == CONFIG_LIMIT_SLIDING_WINDOW)
         policy.algorithm = LIMITER_SLIDING_WINDOW;
     struct text name;
@@ -70,9 +74,9 @@ static struct limit_runtime *find_runtime(struct registry *registry, const struc
         match->type->print(match, rule, &name);
     text_printf(&name, "\n");
     limit->type->print(limit, rule, &name);
-    struct limit_runtime *runtime = registry_limit(registry, text_slice(&name), &policy, config->max_clients);
+    snap->runtime = registry_limit(registry, text_slice(&name), &policy, config->max_clients);
+    snap->fleet_id = iso_hash64(text_slice(&name), 0);
     text_fini(&name);
-    return runtime;
 }
 
 /* Source: draft-ietf-httpapi-ratelimit-headers-10, 3. The window is given when it is of whole seconds. */
@@ -98,7 +102,7 @@ void ratelimit_build(struct snapshot *snapshot, struct registry *registry, struc
         limit->config = &rule->rate_limit;
         limit->label = rule->name.len ? rule->name : slice_str(arena_printf(arena, "rules/%u", i));
         limit->policy = print_policy(limit->config, arena);
-        limit->runtime = find_runtime(registry, listener, rule);
+        find_runtime(registry, listener, rule, limit);
         add_parts(limit, arena);
         listener->rule_limits[i] = limit;
     }
@@ -157,23 +161,68 @@ static bool read_part(const struct ratelimit_part *part, struct http_message *ms
 
 /* The client's address (an IPv6 client owns its /64) also stands for a part that the request lacks. The kind
  * is mixed in behind the hash, so that no header's value can name another client's address. */
-static uint64_t hash_part(const struct snap_limit *limit, const struct ratelimit_part *part,
+static uint64_t hash_part(const struct siphash_key *salt, const struct ratelimit_part *part,
                           struct http_message *msg, const struct ip_addr *ip, char *scratch)
 {
     struct slice value;
     if (read_part(part, msg, scratch, &value))
-        return hash_mix64(siphash(&limit->runtime->salt, value) + part->kind);
+        return hash_mix64(siphash(salt, value) + part->kind);
     value = slice_of((const char *)ip->bytes, ip->family == 6 ? 8 : 4);
-    return hash_mix64(siphash(&limit->runtime->salt, value) + PART_CLIENT_IP);
+    return hash_mix64(siphash(salt, value) + PART_CLIENT_IP);
 }
 
-static uint64_t client_key(const struct snap_limit *limit, struct http_message *msg, const struct ip_addr *ip,
-                           char *scratch)
+static uint64_t client_key(const struct snap_limit *limit, const struct siphash_key *salt,
+                           struct http_message *msg, const struct ip_addr *ip, char *scratch)
 {
-    uint64_t key = hash_part(limit, &limit->parts[0], msg, ip, scratch);
+    uint64_t key = hash_part(salt, &limit->parts[0], msg, ip, scratch);
     for (uint32_t i = 1; i < limit->n_parts; i++)
-        key = hash_mix64(key + hash_part(limit, &limit->parts[i], msg, ip, scratch));
+        key = hash_mix64(key + hash_part(salt, &limit->parts[i], msg, ip, scratch));
     return key;
+}
+
+static void on_report_returned(struct loop *loop, void *arg)
+{
+    struct worker *worker = container_of(loop, struct worker, loop);
+    slab_give(&worker->reports, arg);
+}
+
+/* What the client's bucket is called in the store: the same on every node, so without this process's secret.
+ * 128 bits of the client, that nobody finds another one's name. */
+static void name_bucket(const struct exchange *x, const struct snap_limit *limit, struct http_message *msg,
+                        struct fleet_bucket *bucket)
+{
+    const struct siphash_key salts[] = {{limit->fleet_id, 1}, {limit->fleet_id, 2}};
+    char *scratch = x->worker->scratch;
+    int n = snprintf(bucket->name, sizeof(bucket->name), "limit:%016lx:%016lx%016lx", limit->fleet_id,
+                     client_key(limit, &salts[0], msg, &x->client_ip, scratch),
+                     client_key(limit, &salts[1], msg, &x->client_ip, scratch));
+    bucket->name_len = (uint16_t)n;
+}
+
+static void report(struct exchange *x, const struct snap_limit *limit, uint64_t key, struct http_message *msg)
+{
+    struct worker *worker = x->worker;
+    struct shared_report *sent = worker->reports.live < REPORTS_MAX ? slab_try_take(&worker->reports) : NULL;
+    if (!sent) {
+        limiter_answer(limit->runtime->limiter, key, worker->loop.now_ns, NULL);
+        return;
+    }
+    sent->home = &worker->loop;
+    sent->returned = on_report_returned;
+    sent->bucket.limiter = limit->runtime->limiter;
+    sent->bucket.key = key;
+    name_bucket(x, limit, msg, &sent->bucket);
+    shared_state_report(limit->shared, sent);
+}
+
+void ratelimit_init(struct worker *worker)
+{
+    slab_init(&worker->reports, sizeof(struct shared_report));
+}
+
+void ratelimit_fini(struct worker *worker)
+{
+    slab_fini(&worker->reports);
 }
 
 static uint32_t whole_seconds(uint64_t ns)
@@ -201,13 +250,35 @@ static void refuse(struct exchange *x, const struct snap_limit *limit, const str
     exchange_answer_limited(x, retry_s, fields, iso_countof(fields));
 }
 
+/* Takes one request from the client's share. */
+static void take(struct exchange *x, const struct snap_limit *limit, struct http_message *msg,
+                 struct limiter_verdict *verdict)
+{
+    uint64_t now_ns = x->worker->loop.now_ns;
+    uint64_t key = client_key(limit, &limit->runtime->salt, msg, &x->client_ip, x->worker->scratch);
+    bool wants_report;
+    if (!limit->shared || !shared_state_answers(limit->shared)) {
+        limiter_take(limit->runtime->limiter, key, now_ns, verdict);
+        return;
+    }
+    limiter_take_fleet(limit->runtime->limiter, key, now_ns, verdict, &wants_report);
+    if (wants_report)
+        report(x, limit, key, msg);
+}
+
 bool ratelimit_refuses(struct exchange *x, struct http_message *msg)
 {
     const struct snap_limit *limit = x->listener->rule_limits[x->rule - x->listener->config->rules];
     struct limit_counters *counters = &limit->runtime->workers[x->worker->index];
     struct limiter_verdict verdict;
-    limiter_take(limit->runtime->limiter, client_key(limit, msg, &x->client_ip, x->worker->scratch),
-                 x->worker->loop.now_ns, &verdict);
+    if (limit->shared && !shared_state_answers(limit->shared)) {
+        counter_add(&counters->alone, 1);
+        if (limit->config->away == CONFIG_LIMIT_REFUSE) {
+            exchange_fail(x, END_RATE_UNKNOWN);
+            return true;
+        }
+    }
+    take(x, limit, msg, &verdict);
     if (verdict.passes) {
         counter_add(&counters->passed, 1);
         return false;
@@ -225,5 +296,6 @@ bool ratelimit_refuses(struct exchange *x, struct http_message *msg)
 void ratelimit_peek(const struct snap_limit *limit, struct http_message *msg, const struct ip_addr *client,
                     char *scratch, uint64_t now_ns, struct limiter_verdict *verdict)
 {
-    limiter_peek(limit->runtime->limiter, client_key(limit, msg, client, scratch), now_ns, verdict);
+    uint64_t key = client_key(limit, &limit->runtime->salt, msg, client, scratch);
+    limiter_peek(limit->runtime->limiter, key, now_ns, verdict);
 }

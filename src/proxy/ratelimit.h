@@ -16,6 +16,11 @@ struct registry;
 struct snap_limit;
 struct snap_listener;
 struct snapshot;
+struct worker;
+
+void ratelimit_init(struct worker *worker);
+/* The thread of the shared state must have ended. */
+void ratelimit_fini(struct worker *worker);
 
 /* Finds or makes the limits of a listener's rules. Threads: control. */
 void ratelimit_build(struct snapshot *snapshot, struct registry *registry, struct snap_listener *listener);

@@ -63,6 +63,8 @@ struct snap_group {
 struct snap_limit {
     const struct config_rate_limit *config;
     struct limit_runtime *runtime;      /* shared (counted) */
+    struct shared_state *shared;        /* borrows: the process's; NULL: this node counts alone */
+    uint64_t fleet_id;                  /* the same on every node with the same rule and limit */
     const struct ratelimit_part *parts; /* what tells clients apart */
     uint32_t n_parts;
     struct slice label;  /* the rule's name, or its place: "rules/3" */

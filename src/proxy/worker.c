@@ -8,6 +8,7 @@
 #include "proxy/client.h"
 #include "proxy/exchange.h"
 #include "proxy/affinity_share.h"
+#include "proxy/ratelimit.h"
 #include "proxy/relay.h"
 #include "proxy/stream.h"
 #include "proxy/udp.h"
@@ -198,6 +199,7 @@ static void wind_up(struct worker *worker)
     slab_fini(&worker->streams);
     slab_fini(&worker->relays);
     share_fini(worker);
+    ratelimit_fini(worker);
     slab_fini(&worker->arrivals);
     slab_fini(&worker->names);
     udp_memory_free(worker->udp);
@@ -236,6 +238,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     slab_init(&worker->exchanges, sizeof(struct exchange));
     slab_init(&worker->streams, sizeof(struct stream));
     share_init(worker);
+    ratelimit_init(worker);
     relay_init(worker);
     arrival_init(worker);
     worker->tls = tls_thread_new(&worker->loop, &worker->bufs);

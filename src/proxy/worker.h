@@ -59,6 +59,7 @@ struct worker {
     struct buf_pool bufs;
     struct slab clients, exchanges, relays, arrivals, streams;
     struct slab names;       /* that relayed TLS clients ask for */
+    struct slab reports;     /* ratelimit.c's */
     struct slab share_calls; /* affinity_share.c's */
     struct udp_memory *udp;  /* owns; NULL until there is a UDP listener */
     struct pool pool;

@@ -1,36 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shared/limiter.h"
-
-#include "shared/keytable.h"
+#include "shared/limiter_internal.h"
 
 #include <stdlib.h>
 
-/* Ticks of the token bucket, so that a token's time is rounded finely: 36 years fit into a word. */
-enum { TICKS_PER_NS = 16 };
-
 /* Of the sliding window: the piece in progress, six whole ones, and the one that the window is leaving. */
 enum { PIECES = 8, PIECES_IN_WINDOW = PIECES - 1 };
-
-struct limiter {
-    struct limiter_policy policy;
-    uint64_t token_ticks; /* token bucket: what a token costs */
-    uint64_t depth_ticks; /* a full bucket */
-    uint64_t piece_ns;    /* sliding window */
-    struct keytable *table;
-};
 
 /* Until the bucket is full: what its client has used. */
 static uint64_t bucket_weight(const void *context, const _Atomic uint64_t *words, uint64_t now_ns)
 {
     uint64_t full_at = atomic_load_explicit((_Atomic uint64_t *)words, memory_order_relaxed);
-    uint64_t now = now_ns * TICKS_PER_NS;
+    uint64_t now = now_ns * LIMITER_TICKS_PER_NS;
     return full_at > now ? full_at - now : 0;
 }
 
 static void take_token(const struct limiter *limiter, _Atomic uint64_t *word, uint64_t now_ns,
                        struct limiter_verdict *verdict)
 {
-    uint64_t now = now_ns * TICKS_PER_NS, token = limiter->token_ticks, depth = limiter->depth_ticks;
+    uint64_t now = now_ns * LIMITER_TICKS_PER_NS, token = limiter->token_ticks, depth = limiter->depth_ticks;
     uint64_t full_at = atomic_load_explicit(word, memory_order_relaxed), after;
     do {
         after = (full_at > now ? full_at : now) + token;
@@ -40,8 +27,9 @@ static void take_token(const struct limiter *limiter, _Atomic uint64_t *word, ui
     uint64_t used = verdict->passes ? after - now : after - token - now;
     verdict->limit = limiter->policy.burst;
     verdict->remaining = used < depth ? (uint32_t)((depth - used) / token) : 0;
-    verdict->reset_ns = (used + TICKS_PER_NS - 1) / TICKS_PER_NS;
-    verdict->retry_ns = verdict->passes ? 0 : (after - now - depth + TICKS_PER_NS - 1) / TICKS_PER_NS;
+    verdict->reset_ns = (used + LIMITER_TICKS_PER_NS - 1) / LIMITER_TICKS_PER_NS;
+    verdict->retry_ns =
+        verdict->passes ? 0 : (after - now - depth + LIMITER_TICKS_PER_NS - 1) / LIMITER_TICKS_PER_NS;
 }
 
 /* What a client's pieces hold, seen from piece `number`. A piece's word is its number (counted from 1, so
@@ -168,9 +156,9 @@ struct limiter *limiter_new(const struct limiter_policy *policy, uint32_t keys)
     limiter->policy = *policy;
     switch (policy->algorithm) {
     case LIMITER_TOKEN_BUCKET:
-        limiter->token_ticks = policy->period_ns * TICKS_PER_NS / policy->requests;
+        limiter->token_ticks = policy->period_ns * LIMITER_TICKS_PER_NS / policy->requests;
         limiter->depth_ticks = limiter->token_ticks * policy->burst;
-        limiter->table = keytable_new(keys, 1, bucket_weight, limiter);
+        limiter->table = keytable_new(keys, policy->is_fleet ? FLEET_WORDS : 1, bucket_weight, limiter);
         break;
     case LIMITER_SLIDING_WINDOW:
         limiter->piece_ns = (policy->period_ns + PIECES_IN_WINDOW - 1) / PIECES_IN_WINDOW;
@@ -178,6 +166,11 @@ struct limiter *limiter_new(const struct limiter_policy *policy, uint32_t keys)
         break;
     }
     return limiter;
+}
+
+const struct limiter_policy *limiter_policy(const struct limiter *limiter)
+{
+    return &limiter->policy;
 }
 
 void limiter_free(struct limiter **limiter)

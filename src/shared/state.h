@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes share through Redis (C2, H2): which target a session belongs to. One thread talks to the server
+/* What nodes share through Redis (C2, H2): which target a session belongs to, and what is left of limits that
+ * count for all nodes together (F1). One thread talks to the server
  * (shared/redis); workers hand it calls through its mailbox and get them back through theirs, so that no
  * worker waits for anything. A call comes back within the deadline: with nothing when the server is slow or
  * away.
@@ -17,6 +18,7 @@
 #include "core/hash.h"
 #include "core/ip.h"
 #include "net/loop.h"
+#include "shared/fleet.h"
 #include "shared/local.h"
 #include "tls/client.h"
 
@@ -65,11 +67,12 @@ struct shared_table {
 
 /* Starts the thread, without a server yet. Threads: control, after signals are blocked. */
 iso_err shared_state_start(struct shared_state **out) ISO_MUST_USE;
-/* From now on this server (NULL: none) and these tables; connections stay when the options are the same. When
- * this returns, tables of before are no longer touched. Threads: control; waits for the thread, some tens of
- * microseconds. */
+/* From now on this server (NULL: none), these tables and these limiters; connections stay when the options
+ * are the same. When this returns, tables and limiters of before are no longer touched. Threads: control;
+ * waits for the thread, some tens of microseconds. */
 void shared_state_apply(struct shared_state *state, const struct shared_options *options,
-                        const struct shared_table *tables, uint32_t n_tables);
+                        const struct shared_table *tables, uint32_t n_tables, struct limiter *const *limiters,
+                        uint32_t n_limiters);
 /* Ends the thread; calls that are under way do not come back. The loops of workers must still exist. Threads:
  * control. */
 void shared_state_stop(struct shared_state **state);
@@ -86,6 +89,17 @@ bool shared_key_of_client(struct shared_call *call, struct slice group, const st
 /* Forgets a binding everywhere: here, in the server, on the other nodes. `id` is of a session, or an address
  * in text. Threads: any but the state's; takes a lock for an instant. */
 void shared_state_forget(struct shared_state *state, struct slice group, struct slice id);
+
+/* What has passed under a limit that all nodes share; the memory is the worker's and lent until `returned`
+ * runs on the worker's loop, at once. */
+struct shared_report {
+    struct loop_call post;
+    struct loop *home;
+    loop_call_fn *returned; /* its arg is the report */
+    struct fleet_bucket bucket;
+};
+/* Hands one in, see limiter_take_fleet(). Threads: any. */
+void shared_state_report(struct shared_state *state, struct shared_report *report);
 
 /* For metrics. Threads: any. */
 struct shared_figures {
