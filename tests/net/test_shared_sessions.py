@@ -112,7 +112,7 @@ def test_C2_a_binding_that_another_node_changed_is_learnt_not_undone(stand, redi
     assert ask(stand, second, session).body == answer.body
     other = next(backend for name, backend in zip(NAMES, backends) if name != answer.body.decode())
     redis.ask("SET", f"session:{session}", f"127.0.0.1:{other.target['port']}", "EX", 1800)
-    time.sleep(5.5)  # until a use renews
+    time.sleep(6.2)  # until a use renews
     ask(stand, second, session)
     assert wait_until(lambda: ask(stand, second, session).body.decode() == other.name)
     assert redis.ask("GET", f"session:{session}").decode().endswith(str(other.target["port"]))
@@ -164,7 +164,7 @@ def test_C5_a_stopped_redis_that_comes_back_empty_gets_everything_again(stand, r
     assert is_up(proxy)
     assert wait_until(lambda: all(again.ask("GET", f"session:{session}") for session in meanwhile))
     assert again.ask("GET", f"session:{before}") is None  # Redis has lost it: its next renewal puts it back
-    time.sleep(5.5)
+    time.sleep(6.2)
     ask(stand, proxy, before)
     assert wait_until(lambda: again.ask("GET", f"session:{before}"))
 
