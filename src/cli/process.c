@@ -315,6 +315,7 @@ static iso_err start(struct process *process, struct config_source *source, stru
                                                 .on_upgrade = on_upgrade,
                                                 .on_reopen = on_reopen};
     iso_err err = control_open(&callbacks, &process->view, &process->control);
+    process->view.loop = err ? NULL : control_loop(process->control);
     if (!err && has_store) /* signals that come meanwhile wait for the loop */
         err = store_boot(source, process->source->name, &boot, diag);
     if (err)

@@ -3,8 +3,8 @@
  * with the same names and "headers". Nothing is sent, counted or changed by asking. */
 #include "control/control.h"
 #include "control/handlers.h"
+#include "control/v1.h"
 
-#include "config/json.h"
 #include "core/clock.h"
 #include "proxy/explain.h"
 
@@ -96,10 +96,6 @@ static bool take_headers(struct api_call *call, const struct doc_node *body, str
 static bool check_names(struct api_call *call, const struct doc_node *body)
 {
     static const char *const names[] = {"url", "method", "headers", "from", "listener"};
-    if (body->kind != DOC_MAP) {
-        api_fail(call, 400, "invalid", "", "is %s, expected an object", doc_describe(body, &call->arena));
-        return false;
-    }
     for (const struct doc_node *field = body->first; field; field = field->next) {
         size_t i = 0;
         while (i < iso_countof(names) && !slice_eq(field->key, slice_str(names[i])))
@@ -120,13 +116,10 @@ void api_explain_post(struct api_call *call)
     struct iso_diag diag;
     struct doc doc;
     diag_init(&diag);
-    doc_init(&doc, "", &diag);
-    if (json_read(call->body, &doc))
-        api_fail_diag(call, 400, "invalid", &diag);
-    else if (check_names(call, doc.root) && take_text(call, doc.root, "url", &query.url) &&
-             take_text(call, doc.root, "method", &query.method) &&
-             take_text(call, doc.root, "listener", &query.listener) &&
-             take_text(call, doc.root, "from", &from) && take_headers(call, doc.root, &query))
+    if (v1_read_body(call, false, &doc, &diag) && check_names(call, doc.root) &&
+        take_text(call, doc.root, "url", &query.url) && take_text(call, doc.root, "method", &query.method) &&
+        take_text(call, doc.root, "listener", &query.listener) && take_text(call, doc.root, "from", &from) &&
+        take_headers(call, doc.root, &query))
         answer(call, &query, from);
     doc_fini(&doc);
     diag_fini(&diag);

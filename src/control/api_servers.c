@@ -3,17 +3,15 @@
  * by status and tags. A page goes on behind the id that its cursor names, so what comes or goes between two
  * pages makes no other server appear twice or not at all (case C-149). Source: 001 "API design"; G3. */
 #include "control/onepool.h"
+#include "control/v1.h"
 #include "control/handlers.h"
 
 #include <stdlib.h>
 
-enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000, CURSOR_MAX = 600 };
-
 struct filter {
     struct slice status; /* words with commas between them; ptr NULL: all */
     struct slice tags;   /* likewise; each must be there: "canary", "datacenter=eu" or "datacenter:eu" */
-    struct slice after;  /* an id */
-    uint32_t limit;
+    struct v1_page page;
 };
 
 static bool lists(struct slice words, const char *word)
@@ -63,35 +61,6 @@ static int by_id(const void *a, const void *b)
     return order ? order : x->is_leaving - y->is_leaving;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* A cursor is an id in hexadecimal, so that nobody takes it for something to be made by hand. */
-static bool read_cursor(struct api_call *call, struct slice cursor, struct slice *id)
-{
-    if (cursor.len == 0 || cursor.len % 2 || cursor.len > CURSOR_MAX)
-        return false;
-    char *text = arena_alloc(&call->arena, cursor.len / 2);
-    for (size_t i = 0; i < cursor.len; i += 2) {
-        int high = hex_digit(cursor.ptr[i]), low = hex_digit(cursor.ptr[i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        text[i / 2] = (char)(high << 4 | low);
-    }
-    *id = slice_of(text, cursor.len / 2);
-    return true;
-}
-
-static void write_cursor(struct text *out, struct slice id)
-{
-    text_printf(out, "\"");
-    for (size_t i = 0; i < id.len; i++)
-        text_printf(out, "%02x", (unsigned char)id.ptr[i]);
-    text_printf(out, "\"");
-}
-
 static bool check_status(struct api_call *call, struct slice words)
 {
     static const char *const known[] = {"healthy", "unhealthy", "draining", "pending"};
@@ -113,21 +82,9 @@ static bool check_status(struct api_call *call, struct slice words)
 
 static bool read_filter(struct api_call *call, struct filter *filter)
 {
-    struct slice text;
-    uint64_t number;
-    *filter = (struct filter){.limit = PAGE_DEFAULT};
-    if (api_query(call, "limit", &text)) {
-        if (!slice_u64(text, &number) || number == 0) {
-            api_fail(call, 400, "invalid", "limit", "is \"%.*s\", expected a whole number from 1 to %d",
-                     SLICE_ARG(text), PAGE_MAX);
-            return false;
-        }
-        filter->limit = number < PAGE_MAX ? (uint32_t)number : PAGE_MAX;
-    }
-    if (api_query(call, "cursor", &text) && !read_cursor(call, text, &filter->after)) {
-        api_fail(call, 400, "invalid", "cursor", "is not what next_cursor said");
+    *filter = (struct filter){0};
+    if (!v1_read_page(call, &filter->page))
         return false;
-    }
     if (api_query(call, "status", &filter->status) && !check_status(call, filter->status))
         return false;
     if (!api_query(call, "tags", &filter->tags))
@@ -149,20 +106,17 @@ void api_servers_list(struct api_call *call)
             servers[n_passed++] = servers[i];
     qsort(servers, n_passed, sizeof(*servers), by_id);
     uint32_t from = 0;
-    while (filter.after.ptr && from < n_passed &&
-           compare_ids(servers[from].config->endpoint.text, filter.after) <= 0)
+    while (filter.page.after.ptr && from < n_passed &&
+           compare_ids(servers[from].config->endpoint.text, filter.page.after) <= 0)
         from++;
-    uint32_t to = n_passed - from > filter.limit ? from + filter.limit : n_passed;
+    uint32_t to = n_passed - from > filter.page.limit ? from + filter.page.limit : n_passed;
     text_printf(out, "{\"servers\":[");
     for (uint32_t i = from; i < to; i++) {
         text_printf(out, "%s", i > from ? "," : "");
         onepool_write_server(call, &servers[i], out);
     }
-    text_printf(out, "],\"total\":%u,\"next_cursor\":", n_passed);
-    if (to < n_passed)
-        write_cursor(out, servers[to - 1].config->endpoint.text);
-    else
-        text_printf(out, "null");
+    text_printf(out, "],\"total\":%u,", n_passed);
+    v1_write_cursor(out, to < n_passed ? servers[to - 1].config->endpoint.text : (struct slice){0});
     text_printf(out, ",\"target_group\":");
     text_json(out, group->config->name);
     text_printf(out, "}\n");

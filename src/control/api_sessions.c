@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "proxy/affinity.h"
+#include "shared/state.h"
 
 /* Does the group keep sessions at all? What a cookie says itself is kept by the client. */
 static bool has_sessions(struct api_call *call, const struct snap_group *group)
@@ -22,24 +23,84 @@ static bool has_sessions(struct api_call *call, const struct snap_group *group)
     return false;
 }
 
-static void write_session(struct api_call *call, const struct snap_group *group, struct slice id,
-                          bool is_address, const struct affinity_view *session)
+/* `session` NULL: it is known from the store that nodes share, which says no more than the server. */
+static void write_session(struct api_call *call, struct slice group, struct slice id, struct slice server,
+                          const struct affinity_view *session)
 {
     struct text *out = &call->reply.body;
+    struct ip_addr ip;
     text_printf(out, "{\"session_id\":");
     text_json(out, id);
     text_printf(out, ",\"client_ip\":");
-    if (is_address)
+    if (ip_parse(id, &ip))
         text_json(out, id);
     else
         text_printf(out, "null");
     text_printf(out, ",\"server_id\":");
-    text_json(out, group->settings[session->target].endpoint.text);
+    text_json(out, server);
     text_printf(out, ",\"created_at\":");
-    onepool_write_time(out, clock_wall_ns() / NS_PER_MS - session->age_s * 1000ull);
-    text_printf(out, ",\"ttl_remaining_seconds\":%u,\"target_group\":", session->left_s);
-    text_json(out, group->config->name);
+    onepool_write_time(out, session ? clock_wall_ns() / NS_PER_MS - session->age_s * 1000ull : 0);
+    if (session)
+        text_printf(out, ",\"ttl_remaining_seconds\":%u", session->left_s);
+    else
+        text_printf(out, ",\"ttl_remaining_seconds\":null");
+    text_printf(out, ",\"target_group\":");
+    text_json(out, group);
     text_printf(out, "}\n");
+}
+
+static void fail_unbound(struct api_call *call, struct slice id)
+{
+    struct slice any;
+    api_fail(call, 404, "not_found", api_query(call, "client_ip", &any) ? "client_ip" : "session_id",
+             "no server is bound to \"%.*s\"", SLICE_ARG(id));
+}
+
+/* A question to the store that nodes share: another one may have bound the client. */
+struct shared_question {
+    struct shared_call call; /* lent while it is asked */
+    struct api_call *api;
+    struct slice group, id;
+};
+
+static void on_shared_answer(struct loop *loop, void *arg)
+{
+    struct shared_question *question = container_of((struct shared_call *)arg, struct shared_question, call);
+    struct api_call *call = question->api;
+    const struct shared_call *asked = &question->call;
+    switch (asked->answer) {
+    case SHARED_FOUND:
+        write_session(call, question->group, question->id, slice_of(asked->value, asked->value_len), NULL);
+        break;
+    case SHARED_NONE:
+        fail_unbound(call, question->id);
+        break;
+    case SHARED_NO_ANSWER:
+        api_fail(call, 503, "no_answer", "",
+                 "this process knows no such session, and the shared store does not answer");
+        call->reply.retry_after_s = 1;
+        break;
+    }
+    api_finish(call);
+}
+
+/* False: there is nobody to ask. */
+static bool ask_shared(struct api_call *call, const struct snap_group *group, struct slice id)
+{
+    struct shared_question *question = arena_new(&call->arena, struct shared_question);
+    struct shared_call *ask = &question->call;
+    struct ip_addr ip;
+    if (!group->shared || !call->view->loop)
+        return false;
+    *question = (struct shared_question){
+        .api = call, .group = arena_slice(&call->arena, group->config->name), .id = id};
+    *ask = (struct shared_call){.home = call->view->loop, .answered = on_shared_answer, .op = SHARED_FIND};
+    if (ip_parse(id, &ip) ? !shared_key_of_client(ask, group->config->name, &ip)
+                          : !shared_key_of_session(ask, id))
+        return false;
+    api_defer(call);
+    shared_state_post(group->shared, ask);
+    return true;
 }
 
 void api_sessions_find(struct api_call *call)
@@ -62,10 +123,9 @@ void api_sessions_find(struct api_call *call)
     if (!has_sessions(call, group))
         return;
     if (affinity_session_find(group, id, clock_mono_ns(), &session))
-        write_session(call, group, id, ip_parse(id, &ip), &session);
-    else
-        api_fail(call, 404, "not_found", by_address ? "client_ip" : "session_id",
-                 "no server is bound to \"%.*s\"", SLICE_ARG(id));
+        write_session(call, group->config->name, id, group->settings[session.target].endpoint.text, &session);
+    else if (!ask_shared(call, group, id))
+        fail_unbound(call, id);
 }
 
 void api_sessions_end(struct api_call *call)
@@ -73,7 +133,9 @@ void api_sessions_end(struct api_call *call)
     const struct snap_group *group = onepool_group(call);
     if (!group || !has_sessions(call, group))
         return;
-    if (affinity_session_end(group, call->params[0]))
+    /* What nodes share is forgotten everywhere, whether it was known here or not. */
+    bool was_here = affinity_session_end(group, call->params[0]);
+    if (was_here || group->shared)
         call->reply.status = 204;
     else
         api_fail(call, 404, "not_found", "session_id", "there is no session \"%.*s\"",

@@ -46,6 +46,7 @@ struct control_worker {
 /* What the pages show. The owner fills it and changes it on the control thread only; every
  * pointer stays valid until it is replaced here. A zeroed view is a process that has just begun. */
 struct control_view {
+    struct loop *loop;                    /* the control thread's */
     const char *version;                  /* of the build: "0.1.0" */
     const struct snapshot *snapshot;      /* the current one; NULL: none yet */
     const struct control_worker *workers; /* [n_workers]; same indexes as in every counters array */

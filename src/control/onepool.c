@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/onepool.h"
 
+#include "control/v1.h"
 #include "core/clock.h"
 #include "health/states.h"
 #include "proxy/targets.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
@@ -158,16 +158,10 @@ double onepool_error_rate(const struct history_point *point)
 
 void onepool_write_time(struct text *out, uint64_t wall_ms)
 {
-    char date[40];
-    time_t seconds = (time_t)(wall_ms / 1000);
-    struct tm tm;
-    if (wall_ms == 0) {
-        text_printf(out, "null");
-        return;
-    }
-    gmtime_r(&seconds, &tm);
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-    text_printf(out, "\"%s.%03uZ\"", date, (unsigned)(wall_ms % 1000));
+    if (wall_ms)
+        v1_write_time(out, wall_ms);
+    else
+        text_add(out, SLICE("null"));
 }
 
 /* A tag with a value is a key of its own; those without are the list "tags". */

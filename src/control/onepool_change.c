@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/onepool_change.h"
 
-#include "config/json.h"
-
-static bool is_json(struct api_call *call)
-{
-    struct slice type = api_field(call, "content-type");
-    return !type.ptr ||
-           slice_caseeq(slice_trim(slice_of(type.ptr, slice_find(type, ';'))), SLICE("application/json"));
-}
+#include "control/v1.h"
 
 static bool knows(const struct onepool_change_kind *kind, struct slice name)
 {
@@ -22,10 +15,6 @@ static bool check_fields(struct api_call *call, const struct onepool_change *cha
 {
     struct text known;
     const struct doc_node *root = change->body.root;
-    if (root->kind != DOC_MAP) {
-        api_fail(call, 400, "bad_body", "", "is %s, expected an object", doc_describe(root, &call->arena));
-        return false;
-    }
     for (const struct doc_node *field = root->first; field; field = field->next) {
         if (knows(change->kind, field->key))
             continue;
@@ -42,22 +31,8 @@ static bool check_fields(struct api_call *call, const struct onepool_change *cha
 
 static bool read_body(struct api_call *call, struct onepool_change *change)
 {
-    if (!change->kind->fields)
-        return true;
-    if (!is_json(call)) {
-        api_fail(call, 415, "unsupported_media_type", "", "expected Content-Type: application/json");
-        return false;
-    }
-    if (json_read(call->body.ptr ? call->body : SLICE(""), &change->body) || doc_faults(&change->body)) {
-        const struct diag_entry *first = change->body_diag.first;
-        if (first && first->line && !first->path[0])
-            api_fail(call, 400, "bad_body", "", "line %u, column %u: %s", first->line, first->column,
-                     first->message);
-        else
-            api_fail_diag(call, 400, "bad_body", &change->body_diag);
-        return false;
-    }
-    return check_fields(call, change);
+    return !change->kind->fields ||
+           (v1_read_body(call, false, &change->body, &change->body_diag) && check_fields(call, change));
 }
 
 static struct doc_node *find_group(const struct doc *doc, const struct onepool_change *change)

@@ -334,9 +334,9 @@ iso_err explain_request(const struct snapshot *snapshot, const struct explain_qu
         follow_rule(out, snapshot);
     } else if (url.protocol == CONFIG_HTTP && protocol == CONFIG_HTTPS) {
         answer(out, END_PLAIN_ON_TLS, 0);
-    } else if (url.protocol != protocol) {
+    } else if (url.protocol != (protocol == CONFIG_H2C ? CONFIG_HTTP : protocol)) {
         return fail(diag, "/url", "begins with %.*s, but listener %.*s speaks %s", SLICE_ARG(url.scheme),
-                    SLICE_ARG(out->listener->config->name), protocol == CONFIG_HTTP ? "HTTP" : "HTTPS");
+                    SLICE_ARG(out->listener->config->name), protocol == CONFIG_HTTPS ? "HTTPS" : "HTTP");
     } else {
         err = parse_request(&url, out, diag);
         if (err)

@@ -47,7 +47,11 @@ static const char *text_of_answer(const struct explain *e)
 
 static const char *protocol_word(enum config_protocol protocol)
 {
-    return protocol == CONFIG_HTTP ? "HTTP" : protocol == CONFIG_HTTPS ? "HTTPS" : "TCP";
+    static const char *const words[] = {
+        [CONFIG_HTTP] = "HTTP", [CONFIG_HTTPS] = "HTTPS", [CONFIG_TCP] = "TCP",   [CONFIG_TLS] = "TLS",
+        [CONFIG_UDP] = "UDP",   [CONFIG_H2C] = "H2C",     [CONFIG_GRPC] = "GRPC",
+    };
+    return words[protocol];
 }
 
 /* ---- JSON ---- */

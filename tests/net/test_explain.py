@@ -8,6 +8,7 @@ import urllib.parse
 import pytest
 
 from harness.ports import free_port
+from harness.process import wait_until
 
 
 def explain(stand, config_file, url, *args, status=0):
@@ -185,6 +186,11 @@ def ask_live(proxy, method="GET", body=None, **query):
         connection.close()
 
 
+def is_idle(proxy):
+    """What was answered is also counted and closed."""
+    assert wait_until(lambda: not proxy.metrics().total("target_in_flight") and not proxy.metrics().total("listener_active_connections"))
+
+
 def test_a_running_process_explains_with_its_states_loads_and_sessions(stand):
     backends, config = everything(stand)
     group = config["target_groups"][1]
@@ -207,6 +213,7 @@ def test_a_running_process_explains_with_its_states_loads_and_sessions(stand):
                                               "ttl_left_s": said["forward"][0]["affinity"]["ttl_left_s"],
                                               "why": f"the client is bound to {bound} by its address"}
     assert said["forward"][0]["chosen"] == bound
+    is_idle(proxy)
     status, said = ask_live(proxy, "POST", {"url": url, "method": "POST", "from": "127.0.0.1",
                                             "headers": {"X-Forwarded-For": "198.51.100.9", "X-User": ["u1", "u2"]}})
     assert status == 200 and said["request"]["client_ip"] == "198.51.100.9" and said["forward"][0]["chosen"] is None
@@ -222,6 +229,7 @@ def test_explaining_changes_no_counter_no_turn_and_no_session(stand):
                 if name.startswith(("isobar_target_", "isobar_listener_", "isobar_rule")) and "time" not in name]
 
     turns = [stand.ask(host="t.example").get("X-Backend") for _ in range(2)]
+    is_idle(proxy)
     before = counted()
     for i in range(40):
         assert ask_live(proxy, url=f"http://t.example:{port}/", method="GET")[0] == 200

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """C2 and C5: nodes share sessions through a real Redis, and go on without it."""
+import json
 import time
 
 import pytest
@@ -309,3 +310,24 @@ def test_C2_a_reload_may_name_another_server_or_none(stand, redis, servers, tmp_
     proxy.reload(config)
     assert is_up(proxy, 0)
     assert ask(stand, proxy, session).status == 200
+
+
+@pytest.mark.parametrize("affinity", ["session", "client_ip"])
+def test_the_api_of_any_node_finds_and_ends_a_session_G5(stand, redis, affinity):
+    (first, second), backends = two_nodes(stand, redis.url, affinity=affinity)
+    answer = ask(stand, first, client="192.0.2.7")
+    target = {name: f"127.0.0.1:{backend.target['port']}" for name, backend in zip(NAMES, backends)}[answer.body.decode()]
+    names = ["client_ip=192.0.2.7"] + ([f"session_id={session_of(answer)}"] if affinity == "session" else [])
+    for name in names:
+        def found(proxy):
+            status, body = proxy.get(f"/api/sessions?{name}")
+            return status == 200 and json.loads(body)
+
+        assert found(first)["server_id"] == target and found(first)["created_at"]
+        other = wait_until(lambda: found(second))
+        assert other["server_id"] == target and other["target_group"] == "web", name
+        assert other["created_at"] is None and other["ttl_remaining_seconds"] is None
+        assert second.admin_request("DELETE", "/api/sessions/" + name.split("=")[1])[0] == 204
+        assert wait_until(lambda: not found(first) and not found(second)), name
+    redis.stop()
+    assert wait_until(lambda: second.get("/api/sessions?client_ip=192.0.2.99")[0] == 503)
