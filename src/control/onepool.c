@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "health/states.h"
 #include "proxy/targets.h"
+#include "upstream/departure.h"
 
 #include <stdio.h>
 
@@ -30,66 +31,43 @@ const struct snap_group *onepool_group(struct api_call *call)
     return NULL;
 }
 
-static bool has_backend(const struct snap_group *group, const struct backend *backend)
+/* Where an earlier snapshot, under which requests still run, has the target. */
+static bool find_retired(const struct snapshot *snapshot, const struct backend *backend,
+                         struct onepool_server *server)
 {
-    for (uint32_t i = 0; i < group->n_targets; i++)
-        if (group->targets[i] == backend)
-            return true;
-    return false;
-}
-
-static bool is_listed(const struct onepool_server *servers, uint32_t n, const struct backend *backend)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (servers[i].backend == backend)
-            return true;
-    return false;
-}
-
-/* Of an earlier snapshot, under which requests still run: the targets of the group of this name that the
- * current one lacks and that are at work. */
-static uint32_t add_leaving(const struct snapshot *snapshot, const struct snap_group *now,
-                            struct onepool_server *servers, uint32_t n_leaving)
-{
-    uint32_t n = 0;
-    for (uint32_t g = 0; g < snapshot->n_groups; g++) {
-        const struct snap_group *old = &snapshot->groups[g];
-        if (old->runtime != now->runtime)
-            continue;
-        for (uint32_t i = 0; i < old->n_targets; i++) {
-            struct backend *backend = old->targets[i];
-            if (LOAD(backend->in_flight) == 0 || has_backend(now, backend) ||
-                is_listed(servers, n_leaving + n, backend))
-                continue;
-            if (servers)
-                servers[n_leaving + n] = (struct onepool_server){old, &old->settings[i], backend, true};
-            n++;
+    for (; snapshot; snapshot = snapshot->next)
+        for (uint32_t g = 0; g < snapshot->n_groups; g++) {
+            const struct snap_group *group = &snapshot->groups[g];
+            for (uint32_t i = 0;
+                 slice_eq(group->config->name, slice_str(backend->group_name)) && i < group->n_targets; i++)
+                if (group->targets[i] == backend) {
+                    *server = (struct onepool_server){group, &group->settings[i], group->targets[i], true};
+                    return true;
+                }
         }
-    }
-    return n;
+    return false;
 }
 
-static uint32_t most_leaving(const struct control_view *view, const struct snap_group *now)
+static bool is_leaving(const struct departure *departure, const struct snap_group *group)
 {
-    uint32_t n = 0;
-    for (const struct snapshot *old = view->retired; old; old = old->next)
-        for (uint32_t g = 0; g < old->n_groups; g++)
-            n += old->groups[g].runtime == now->runtime ? old->groups[g].n_targets : 0;
-    return n;
+    return slice_eq(slice_str(departure->backend->group_name), group->config->name) &&
+           LOAD(departure->backend->in_flight) > 0;
 }
 
 uint32_t onepool_servers(struct api_call *call, const struct snap_group *group, struct onepool_server **out)
 {
     const struct control_view *view = call->view;
-    uint32_t most = view->retired ? most_leaving(view, group) : 0, n_leaving = 0;
-    struct onepool_server *leaving = arena_array(&call->arena, struct onepool_server, most + 1);
-    for (const struct snapshot *old = view->retired; old; old = old->next)
-        n_leaving += add_leaving(old, group, leaving, n_leaving);
-    uint32_t n = group->n_targets + n_leaving;
-    struct onepool_server *servers = arena_array(&call->arena, struct onepool_server, n + 1);
-    for (uint32_t i = 0; i < group->n_targets; i++)
+    const struct departure *first = view->departures ? view->departures->first : NULL;
+    uint32_t n = group->n_targets, n_leaving = 0;
+    for (const struct departure *one = first; one; one = one->next)
+        n_leaving += is_leaving(one, group);
+    struct onepool_server *servers = arena_array(&call->arena, struct onepool_server, n + n_leaving + 1);
+    for (uint32_t i = 0; i < n; i++)
         servers[i] = (struct onepool_server){group, &group->settings[i], group->targets[i], false};
-    memcpy(servers + group->n_targets, leaving, n_leaving * sizeof(*leaving));
+    for (const struct departure *one = first; one; one = one->next)
+        if (n < group->n_targets + n_leaving && is_leaving(one, group) &&
+            find_retired(view->retired, one->backend, &servers[n]))
+            n++;
     *out = servers;
     return n;
 }
