@@ -311,6 +311,15 @@ bool check_alpn(struct decoder *decoder, const struct doc_node *node, struct sli
            refuse(decoder, node, "expected " EXPECT_ALPN);
 }
 
+bool check_grpc_service(struct decoder *decoder, const struct doc_node *node, struct slice *text)
+{
+    enum { SERVICE_BYTES_MAX = 127 }; /* one byte of length, see health/probe_h2.c */
+    bool right = text->len > 0 && text->len <= SERVICE_BYTES_MAX;
+    for (size_t i = 0; i < text->len && right; i++)
+        right = (unsigned char)(text->ptr[i] - 0x21) < 0x5e;
+    return right || refuse(decoder, node, "expected " EXPECT_GRPC_SERVICE);
+}
+
 bool check_target_alpn(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     return slice_eq(*text, SLICE("h2")) || slice_eq(*text, SLICE("http/1.1")) ||

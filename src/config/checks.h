@@ -18,6 +18,7 @@
 #define EXPECT_VALUE            "a text without control characters or blanks at its ends"
 #define EXPECT_FILE             "a file name"
 #define EXPECT_ALPN             "h2 or http/1.1"
+#define EXPECT_GRPC_SERVICE     "a name such as my.package.Service"
 #define EXPECT_TARGET_ALPN      "h2 or http/1.1"
 #define EXPECT_UNIX             "the path of a unix socket, at most 107 bytes"
 #define EXPECT_REGEX            "a regular expression (PCRE2)"
@@ -48,6 +49,7 @@ schema_check_fn check_removed_field;    /* the same of a value */
 schema_check_fn check_field_value;      /* RFC 9110 5.5 */
 schema_check_fn check_log_file; /* "off", "stdout" or a file, made absolute by the folder of the document */
 schema_check_fn check_file;     /* a file name, made absolute in the same way */
+schema_check_fn check_grpc_service;
 schema_check_fn check_target_alpn; /* the same of targets */
 schema_check_fn check_alpn;        /* a protocol that listeners can speak over TLS */
 schema_check_fn check_unix_path;   /* made absolute in the same way */

@@ -221,7 +221,13 @@ struct config_load_balancer {
 
 /* DEEP is HTTP that asks for what the process depends on; without deep_ejects it only warns. Source: D1, D8.
  */
-enum config_health_type { CONFIG_HEALTH_NONE, CONFIG_HEALTH_TCP, CONFIG_HEALTH_HTTP, CONFIG_HEALTH_DEEP };
+enum config_health_type {
+    CONFIG_HEALTH_NONE,
+    CONFIG_HEALTH_TCP,
+    CONFIG_HEALTH_HTTP,
+    CONFIG_HEALTH_DEEP,
+    CONFIG_HEALTH_GRPC
+};
 
 struct config_status_range {
     uint16_t from, to;
@@ -241,6 +247,8 @@ struct config_health_check {
     uint32_t timeout_ms;
     uint32_t healthy_threshold, unhealthy_threshold;
     bool deep_ejects;
+    struct slice service; /* of a grpc check; empty: the server as a whole */
+    bool http2;           /* no key: without TLS the group's targets speak HTTP/2 */
 };
 
 enum config_affinity_type {

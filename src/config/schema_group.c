@@ -20,6 +20,7 @@ static const struct schema_choice health_types[] = {
     {"http", CONFIG_HEALTH_HTTP, "a request is answered with an expected status"},
     {"deep", CONFIG_HEALTH_DEEP,
      "the same of a path that checks dependencies: a failure is a warning, and takes nobody out"},
+    {"grpc", CONFIG_HEALTH_GRPC, "gRPC's health service (grpc.health.v1.Health) answers SERVING"},
     {NULL}};
 
 #define HOLDER struct config_health_check
@@ -39,7 +40,10 @@ static const struct schema_section expect_section = {
 static const struct schema_key health_check_keys[] = {
     CHOICE("type", type, health_types, "tcp", "how targets are checked"),
     TEXT("path", path, check_request_target, EXPECT_TARGET, "/", "what is asked for (http)"),
-    TEXT("host", host, check_host, EXPECT_HOST, NULL, "Host of the check (http); unset: the target's own"),
+    TEXT("host", host, check_host, EXPECT_HOST, NULL,
+         "Host of the check (http, grpc); unset: the target's own"),
+    TEXT("service", service, check_grpc_service, EXPECT_GRPC_SERVICE, NULL,
+         "whose health is asked for (grpc); unset: that of the server"),
     TEXT("method", method, check_method, "a method such as GET", "GET", "of the check (http)"),
     GROUPING("expect", expect_section, "what a healthy answer looks like (http)"),
     NUMBER("port", port, 1, 65535, NULL, "port that is checked; unset: the target's own"),

@@ -111,17 +111,35 @@ static void check_algorithm(struct validator *v, const struct config_target_grou
                          "has no effect: only consistent_hash and maglev have a choice of key");
 }
 
-static void check_health(struct validator *v, const struct config_health_check *check,
+static bool may_speak_http2(const struct config_target_group *group)
+{
+    for (uint32_t i = 0; i < group->tls.n_alpn; i++)
+        if (group->protocol == CONFIG_HTTPS && slice_eq(group->tls.alpn[i], SLICE("h2")))
+            return true;
+    return group->protocol == CONFIG_H2C || group->protocol == CONFIG_GRPC;
+}
+
+static void check_health(struct validator *v, const struct config_target_group *group,
                          const struct doc_node *node)
 {
-    static const char *const http_only[] = {"path", "host", "method", "expect"};
+    static const char *const http_only[] = {"path", "method", "expect", "host"};
+    const struct config_health_check *check = &group->health_check;
+    bool is_grpc = check->type == CONFIG_HEALTH_GRPC;
+    size_t n_foreign = check->type == CONFIG_HEALTH_TCP ? iso_countof(http_only) : is_grpc ? 3 : 0;
     if (!node || node->kind != DOC_MAP)
         return;
-    for (size_t i = 0; i < iso_countof(http_only) && check->type == CONFIG_HEALTH_TCP; i++)
+    for (size_t i = 0; i < n_foreign; i++)
         if (validate_has(node, http_only[i]))
             validate_fault(v, doc_get(node, http_only[i]),
-                           "belongs to checks of type http, but the type is tcp%s",
+                           "belongs to checks of type http, but the type is %s%s", is_grpc ? "grpc" : "tcp",
                            validate_has(node, "type") ? "" : " (the default)");
+    if (is_grpc && !may_speak_http2(group))
+        validate_fault(
+            v, doc_get(node, "type"),
+            "is grpc, but the targets speak no HTTP/2; expected protocol: GRPC or H2C, or HTTPS with h2 "
+            "in tls.alpn");
+    if (!is_grpc && validate_has(node, "service"))
+        validate_fault(v, doc_get(node, "service"), "belongs to checks of type grpc");
     if (check->deep_ejects && check->type != CONFIG_HEALTH_DEEP)
         validate_warning(v, doc_get(node, "deep_ejects"), "has no effect: only checks of type deep are deep");
     if (check->expect_body.ptr && slice_eq(check->method, SLICE("HEAD")))
@@ -163,14 +181,6 @@ static void check_affinity(struct validator *v, struct config_target_group *grou
                          "true\" beside it");
 }
 
-static bool may_speak_http2(const struct config_target_group *group)
-{
-    for (uint32_t i = 0; i < group->tls.n_alpn; i++)
-        if (group->protocol == CONFIG_HTTPS && slice_eq(group->tls.alpn[i], SLICE("h2")))
-            return true;
-    return group->protocol == CONFIG_H2C || group->protocol == CONFIG_GRPC;
-}
-
 /* A connection that many clients share is announced for none of them. */
 static void check_sharing(struct validator *v, const struct config_target_group *group,
                           const struct doc_node *node)
@@ -202,7 +212,10 @@ void validate_group(struct validator *v, struct config_target_group *group, cons
     check_targets(v, group, node);
     check_algorithm(v, group, node);
     check_datagrams(v, group, node);
-    check_health(v, &group->health_check, doc_get(node, "health_check"));
+    /* A port of its own is mostly that of a small HTTP/1.1 server beside the application. */
+    group->health_check.http2 = (group->protocol == CONFIG_H2C || group->protocol == CONFIG_GRPC) &&
+                                (group->health_check.type == CONFIG_HEALTH_GRPC || !group->health_check.port);
+    check_health(v, group, doc_get(node, "health_check"));
     check_affinity(v, group, doc_get(node, "affinity"));
     validate_group_tls(v, group, node);
     check_sharing(v, group, node);

@@ -11,7 +11,8 @@ static void write_health(const struct config_health_check *check, struct text *o
     static const char *const types[] = {[CONFIG_HEALTH_NONE] = "none",
                                         [CONFIG_HEALTH_TCP] = "tcp",
                                         [CONFIG_HEALTH_HTTP] = "http",
-                                        [CONFIG_HEALTH_DEEP] = "deep"};
+                                        [CONFIG_HEALTH_DEEP] = "deep",
+                                        [CONFIG_HEALTH_GRPC] = "grpc"};
     text_printf(out, "\"health\":{\"type\":\"%s\",\"path\":", types[check->type]);
     if (check->path.ptr)
         text_json(out, check->path);

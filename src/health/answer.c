@@ -21,7 +21,7 @@ void answer_fini(struct answer *answer)
     answer->bytes = NULL;
 }
 
-static void append(struct answer *answer, const char *data, size_t len)
+void answer_keep(struct answer *answer, const char *data, size_t len)
 {
     if (answer->len + len >= answer->cap) { /* also for no bytes: there is memory from here on */
         answer->cap = (answer->len + len) * 2 + 64;
@@ -96,7 +96,7 @@ static bool feed_body(struct answer *answer, const char *data, size_t len, enum 
 {
     bool is_over = false;
     size_t before = answer->len;
-    append(answer, data, len);
+    answer_keep(answer, data, len);
     answer->len = before;
     if (!take_body(answer, len, &is_over))
         return decide(reason, HEALTH_REASON_INVALID);
@@ -109,15 +109,21 @@ static bool feed_body(struct answer *answer, const char *data, size_t len, enum 
     return false;
 }
 
+bool answer_head(struct answer *answer, const struct http_message *msg, enum health_reason *reason)
+{
+    answer->http_status = msg->status;
+    answer->in_body = true;
+    answer->framing = HTTP_BODY_UNTIL_CLOSE;
+    if (!is_expected(answer->check, msg->status))
+        return decide(reason, HEALTH_REASON_STATUS);
+    return answer->has_text && !answer->pattern ? decide(reason, HEALTH_REASON_OK) : false;
+}
+
 static bool judge_head(struct answer *answer, const struct http_message *msg, size_t used,
                        enum health_reason *reason)
 {
-    answer->http_status = msg->status;
-    if (!is_expected(answer->check, msg->status))
-        return decide(reason, HEALTH_REASON_STATUS);
-    if (answer->has_text && !answer->pattern)
-        return decide(reason, HEALTH_REASON_OK);
-    answer->in_body = true;
+    if (answer_head(answer, msg, reason))
+        return true;
     answer->framing = msg->framing;
     answer->left = msg->content_length;
     /* What came behind the head is the first of the body: fed from a copy, since it is decoded in place. */
@@ -163,7 +169,7 @@ bool answer_feed(struct answer *answer, const char *data, size_t len, enum healt
         return false;
     if (answer->in_body)
         return feed_body(answer, data, len, reason);
-    append(answer, data, len);
+    answer_keep(answer, data, len);
     /* Only a line end can complete anything: a head that comes byte by byte is not parsed for each. */
     if (slice_find(slice_of(data, len), '\n') == len && answer->len + answer->head_bytes <= ANSWER_HEAD_MAX)
         return false;

@@ -32,6 +32,11 @@ void answer_init(struct answer *answer, const struct config_health_check *check,
 void answer_fini(struct answer *answer);
 /* True when the answer is decided: OK or the reason against it. More bytes must not follow then. */
 bool answer_feed(struct answer *answer, const char *data, size_t len, enum health_reason *reason);
+/* The same of a head that came as a message: the body follows by answer_feed(), without framing, and its end
+ * by answer_end(). */
+bool answer_head(struct answer *answer, const struct http_message *msg, enum health_reason *reason);
+/* Keeps bytes in answer->bytes that nobody judges here. */
+void answer_keep(struct answer *answer, const char *data, size_t len);
 /* The decision when the target has closed its side before answer_feed() had one. */
 enum health_reason answer_end(struct answer *answer);
 

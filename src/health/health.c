@@ -216,6 +216,7 @@ static struct watch *watch_new(struct health *health, struct watch_group *group,
                             .is_settled = true,
                             .health = health};
     probe_init(&watch->probe, &health->bufs, health->tls, on_done);
+    watch->probe.http2 = health->http2;
     loop_timer_init(&watch->next, on_next);
     group_init_watch(watch, spec);
     if (watch->status->watcher != health)
@@ -485,6 +486,7 @@ static void *run(void *arg)
     free(health->watches);
     free(health->groups);
     tls_thread_free(health->tls);
+    http2_client_thread_free(health->http2);
     loop_fini(&health->loop);
     buf_pool_fini(&health->bufs);
     return NULL;
@@ -502,6 +504,7 @@ iso_err health_start(struct health **out)
     }
     buf_pool_init(&health->bufs);
     health->tls = tls_thread_new(&health->loop, &health->bufs);
+    health->http2 = http2_client_thread_new(&health->bufs);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread takes no signal */
@@ -510,6 +513,7 @@ iso_err health_start(struct health **out)
     if (failed) {
         log_error("cannot start the health thread: %s", strerror(failed));
         tls_thread_free(health->tls);
+        http2_client_thread_free(health->http2);
         loop_fini(&health->loop);
         buf_pool_fini(&health->bufs);
         free(health);

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "health/probe_h2.h"
 #include "net/proxyproto.h"
 
 #include <errno.h>
@@ -10,9 +11,17 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-static bool is_http(const struct probe_plan *plan)
+static bool has_request(const struct probe_plan *plan)
 {
-    return plan->check.type == CONFIG_HEALTH_HTTP || plan->check.type == CONFIG_HEALTH_DEEP;
+    return plan->check.type == CONFIG_HEALTH_HTTP || plan->check.type == CONFIG_HEALTH_DEEP ||
+           plan->check.type == CONFIG_HEALTH_GRPC;
+}
+
+/* Targets that speak HTTP/2 are checked by it: what was chosen in the handshake, or what both sides know. */
+static bool speaks_http2(const struct probe *probe)
+{
+    return probe->http2 &&
+           (probe->plan->tls ? slice_eq(tls_alpn(&probe->conn), SLICE("h2")) : probe->plan->check.http2);
 }
 
 static struct slice copy(struct slice s)
@@ -41,16 +50,23 @@ static void add_own_name(struct text *text, const struct net_addr *addr)
 static struct slice make_request(const struct net_addr *addr, const struct config_health_check *check)
 {
     struct text text;
-    struct slice method = check->method.len ? check->method : SLICE("GET");
-    struct slice path = check->path.len ? check->path : SLICE("/");
+    bool is_grpc = check->type == CONFIG_HEALTH_GRPC;
+    struct slice method = is_grpc ? SLICE("POST") : check->method.len ? check->method : SLICE("GET");
+    struct slice path = is_grpc           ? SLICE("/grpc.health.v1.Health/Check")
+                        : check->path.len ? check->path
+                                          : SLICE("/");
     text_init(&text);
     text_printf(&text, "%.*s %.*s HTTP/1.1\r\nHost: ", SLICE_ARG(method), SLICE_ARG(path));
     if (check->host.ptr)
         text_add(&text, check->host);
     else
         add_own_name(&text, addr);
-    text_add(&text, SLICE("\r\nUser-Agent: isobar-health-check\r\nAccept: */*\r\nConnection: close\r\n"));
-    if (!slice_eq(method, SLICE("GET")) && !slice_eq(method, SLICE("HEAD")))
+    text_add(&text, SLICE("\r\nUser-Agent: isobar-health-check\r\n"));
+    if (is_grpc)
+        probe_h2_add_grpc_fields(&text);
+    else
+        text_add(&text, SLICE("Accept: */*\r\nConnection: close\r\n"));
+    if (!is_grpc && !slice_eq(method, SLICE("GET")) && !slice_eq(method, SLICE("HEAD")))
         text_add(&text, SLICE("Content-Length: 0\r\n")); /* RFC 9110 8.6: a method that may have a body */
     text_add(&text, SLICE("\r\n"));
     return text_slice(&text); /* the text's memory becomes the plan's */
@@ -75,6 +91,7 @@ struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct conf
     plan->check.host = copy(check->host);
     plan->check.method = copy(check->method);
     plan->check.expect_body = copy(check->expect_body);
+    plan->check.service = copy(check->service);
     plan->check.expect_body_regex = copy(check->expect_body_regex);
     if (check->expect_body_regex.ptr)
         plan->pattern = body_pattern_new(check->expect_body_regex);
@@ -87,8 +104,14 @@ struct probe_plan *probe_plan_new(const struct net_addr *addr, const struct conf
     plan->tls = tls ? tls_client_ref(tls) : NULL;
     plan->proxy_protocol = proxy_protocol;
     plan->is_head = slice_eq(check->method, SLICE("HEAD"));
-    if (is_http(plan))
+    if (has_request(plan))
         plan->request = make_request(addr, check);
+    if (check->type == CONFIG_HEALTH_GRPC) {
+        struct text message;
+        text_init(&message);
+        probe_h2_add_grpc_message(&message, check->service);
+        plan->message = text_slice(&message);
+    }
     return plan;
 }
 
@@ -103,7 +126,9 @@ void probe_plan_free(struct probe_plan *plan)
     free((char *)plan->check.expect_body_regex.ptr);
     body_pattern_free(plan->pattern);
     free(plan->check.expect);
+    free((char *)plan->check.service.ptr);
     free((char *)plan->request.ptr);
+    free((char *)plan->message.ptr);
     if (plan->tls)
         tls_client_unref(&plan->tls);
     free(plan);
@@ -113,9 +138,9 @@ bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b)
 {
     const struct config_health_check *x = &a->check, *y = &b->check;
     return a->addr.len == b->addr.len && memcmp(&a->addr.sa, &b->addr.sa, a->addr.len) == 0 &&
-           slice_eq(a->request, b->request) && slice_eq(x->expect_body, y->expect_body) &&
-           slice_eq(x->expect_body_regex, y->expect_body_regex) && ip_eq(&x->source, &y->source) &&
-           x->n_expect == y->n_expect &&
+           slice_eq(a->request, b->request) && slice_eq(x->service, y->service) && x->http2 == y->http2 &&
+           slice_eq(x->expect_body, y->expect_body) && slice_eq(x->expect_body_regex, y->expect_body_regex) &&
+           ip_eq(&x->source, &y->source) && x->n_expect == y->n_expect &&
            memcmp(x->expect, y->expect, x->n_expect * sizeof(*x->expect)) == 0 && x->type == y->type &&
            x->deep_ejects == y->deep_ejects && x->interval_ms == y->interval_ms &&
            x->down_interval_ms == y->down_interval_ms && x->timeout_ms == y->timeout_ms &&
@@ -125,6 +150,7 @@ bool probe_plan_eq(const struct probe_plan *a, const struct probe_plan *b)
 
 static void end(struct loop *loop, struct probe *probe)
 {
+    probe_h2_end(probe);
     conn_close(&probe->conn, loop, probe->bufs);
     answer_fini(&probe->answer);
     probe->phase = PROBE_IDLE;
@@ -163,6 +189,11 @@ static void read_answer(struct loop *loop, struct probe *probe)
 {
     char data[16 << 10];
     enum health_reason reason;
+    if (probe->is_http2) {
+        if (probe_h2_read(probe, &reason))
+            finish(loop, probe, reason);
+        return;
+    }
     while (probe->conn.can_read) {
         size_t n = 0;
         enum conn_result result = conn_read(&probe->conn, data, sizeof(data), &n);
@@ -180,9 +211,16 @@ static void read_answer(struct loop *loop, struct probe *probe)
 static void on_open(struct loop *loop, struct probe *probe)
 {
     struct slice request = probe->plan->request;
-    if (!is_http(probe->plan))
+    if (!has_request(probe->plan))
         return finish(loop, probe, HEALTH_REASON_OK);
     probe->phase = PROBE_RECEIVING;
+    if (speaks_http2(probe)) {
+        if (!probe_h2_begin(probe))
+            return finish(loop, probe, HEALTH_REASON_CLOSED);
+        return read_answer(loop, probe);
+    }
+    if (probe->plan->check.type == CONFIG_HEALTH_GRPC) /* the handshake ended in HTTP/1.1 */
+        return finish(loop, probe, HEALTH_REASON_INVALID);
     if (conn_write(&probe->conn, probe->bufs, &(struct iovec){(char *)request.ptr, request.len}, 1) ==
         CONN_FAILED)
         return finish(loop, probe, HEALTH_REASON_CLOSED);
@@ -284,6 +322,7 @@ void probe_start(struct loop *loop, struct probe *probe, const struct probe_plan
     probe->plan = plan;
     probe->phase = PROBE_CONNECTING;
     probe->started_ns = clock_mono_ns();
+    probe->is_decided = false;
     answer_init(&probe->answer, &plan->check, plan->pattern, plan->is_head);
     int fd = socket(plan->addr.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     conn_init(&probe->conn, fd, on_ready, on_deadline);

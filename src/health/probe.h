@@ -9,6 +9,7 @@
 
 #include "config/model.h"
 #include "health/answer.h"
+#include "http2/client.h"
 #include "net/addr.h"
 #include "net/conn.h"
 #include "tls/client.h"
@@ -20,6 +21,7 @@ struct probe_plan {
     struct config_health_check check; /* slices and ranges owned by the plan */
     struct body_pattern *pattern;     /* owns; NULL: none */
     struct slice request;             /* the whole HTTP request; empty: TCP only */
+    struct slice message;             /* of a grpc check, behind the request */
     bool is_head;
     struct tls_client *tls;                   /* shared (counted); NULL: plain */
     enum config_proxy_version proxy_protocol; /* of the header that goes first */
@@ -55,6 +57,14 @@ struct probe {
     uint64_t started_ns;
     struct answer answer; /* of an HTTP check */
     uint8_t phase;        /* enum probe_phase */
+    /* Over HTTP/2. */
+    struct http2_client_thread
+        *http2; /* borrows: the owner's, set after probe_init(); NULL: no plan needs it */
+    struct http2_client client;
+    struct http2_stream *stream; /* owns */
+    bool is_http2;               /* `client` is open */
+    bool is_decided;
+    enum health_reason decision;
 };
 
 void probe_init(struct probe *probe, struct buf_pool *bufs, struct tls_thread *tls, probe_done_fn *on_done);

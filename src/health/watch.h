@@ -61,7 +61,8 @@ struct watch_group {
 struct health {
     struct loop loop;
     struct buf_pool bufs;
-    struct tls_thread *tls; /* owns */
+    struct tls_thread *tls;            /* owns */
+    struct http2_client_thread *http2; /* owns */
     pthread_t thread;
     struct watch **watches; /* owns; sorted by (group, name) */
     uint32_t n_watches;
