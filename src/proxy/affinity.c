@@ -14,8 +14,8 @@
 enum {
     ID_DIGITS = 16,
     SESSION_BYTES = 16,
-    COOKIE_MAX = 384
-}; /* the longest name of a target, one of a service */
+    COOKIE_MAX = 384, /* the longest name of a target: of a service, with an address */
+};
 
 struct affinity_id {
     uint64_t id;
