@@ -164,6 +164,9 @@ static void end(struct blocking *blocking, bool is_joined)
     if (is_joined) {
         pthread_join(thread, NULL);
         loop_close(blocking->loop, &blocking->woken);
+        /* Now, not with the rest: jobs may be a part of what the caller frees next. */
+        discard_all(take_all(&blocking->todo, &blocking->todo_end));
+        discard_all(take_all(&blocking->finished, &blocking->finished_end));
     }
     blocking->deferred.release = release; /* an event of this turn may still name it */
     loop_defer(blocking->loop, &blocking->deferred);
