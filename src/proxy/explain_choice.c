@@ -166,6 +166,9 @@ static const char *describe_affinity(const struct choice *choice)
     if (config->type == CONFIG_AFFINITY_COOKIE && view->target == BALANCE_NONE)
         return arena_printf(arena, "cookie %.*s names no target of the group", SLICE_ARG(config->cookie));
     const char *known = view->has_cookie ? "its cookie" : "its address";
+    if (view->target == BALANCE_NONE && out->group->shared)
+        return arena_printf(arena, "%s is not known here; a request asks the store that nodes share first",
+                            known);
     if (view->target == BALANCE_NONE)
         return arena_printf(arena, "the client is not bound by %s", known);
     const char *bound = arena_printf(arena, "the client is bound to %.*s by %s",

@@ -331,3 +331,12 @@ def test_the_api_of_any_node_finds_and_ends_a_session_G5(stand, redis, affinity)
         assert wait_until(lambda: not found(first) and not found(second)), name
     redis.stop()
     assert wait_until(lambda: second.get("/api/sessions?client_ip=192.0.2.99")[0] == 503)
+
+
+def test_explain_says_that_a_request_would_ask_the_store_K3(stand, redis):
+    (first, _), _ = two_nodes(stand, redis.url, affinity="client_ip")
+    port = first.config["load_balancers"][0]["listeners"][0]["port"]
+    status, body = first.get(f"/v1/explain?url=http://t.example:{port}/")
+    affinity = json.loads(body)["forward"][0]["affinity"]
+    assert status == 200 and not affinity["followed"]
+    assert affinity["why"] == "its address is not known here; a request asks the store that nodes share first"
