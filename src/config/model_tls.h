@@ -35,6 +35,7 @@ struct config_listener_tls {
     struct slice *alpn; /* in order of preference; n 0: as the build supports */
     uint32_t n_alpn;
     enum config_tls_version min_version, max_version;
+    struct slice ciphers, ciphersuites, groups; /* OpenSSL's lists; ptr NULL: the built-in ones */
     struct slice *ticket_key_files;
     uint32_t n_ticket_key_files;
     struct config_clients clients;

@@ -50,6 +50,13 @@ static const struct schema_key listener_tls_keys[] = {
           "protocols that are offered, the preferred one first; unset: all that listeners speak"),
     CHOICE("min_version", min_version, versions, "1.2", "the oldest version that is spoken"),
     CHOICE("max_version", max_version, versions, "1.3", "the newest version that is spoken"),
+    TEXT("ciphers", ciphers, NULL, NULL, NULL,
+         "TLS 1.2: OpenSSL's cipher list, such as \"HIGH:!aNULL\"; unset: ECDHE with AES-GCM or ChaCha20, "
+         "AES-128 first"),
+    TEXT("ciphersuites", ciphersuites, NULL, NULL, NULL,
+         "TLS 1.3: names with colons between them; unset: AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305"),
+    TEXT("groups", groups, NULL, NULL, NULL,
+         "key exchange groups with colons between them, the preferred one first; unset: X25519:P-256:P-384"),
     TEXTS(
         "ticket_key_files", ticket_key_files, n_ticket_key_files, check_file, EXPECT_FILE,
         "files of 80 random bytes that session tickets are sealed with: the first makes tickets, all are "

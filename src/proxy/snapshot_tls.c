@@ -96,6 +96,9 @@ static iso_err make_server(const struct config_listener *config, struct tls_cert
                                                .n_alpn = tls->n_alpn ? tls->n_alpn : iso_countof(all_alpn),
                                                .min_version = tls->min_version,
                                                .max_version = tls->max_version,
+                                               .ciphers = text_of(tls->ciphers),
+                                               .ciphersuites = text_of(tls->ciphersuites),
+                                               .groups = text_of(tls->groups),
                                                .policy = policy_of(&tls->clients, CONFIG_TLS_UNSET),
                                                .ticket_files = tickets,
                                                .n_ticket_files = tls->n_ticket_key_files};

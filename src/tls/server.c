@@ -11,7 +11,7 @@
 #include <openssl/rand.h>
 #include <stdlib.h>
 
-enum { SESSION_S = TICKET_EPOCH_S, ALPN_BYTES_MAX = 256 };
+enum { SESSION_S = TICKET_EPOCH_S, ALPN_BYTES_MAX = 256, SESSIONS_CACHED = 1024 };
 
 /* A context for the certificates that share a set of names; at most one of each kind. */
 struct tls_entry {
@@ -42,6 +42,29 @@ static const char ciphers[] = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GC
                               "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
                               "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
 static const char ciphers_13[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+
+static const char groups[] = "X25519:P-256:P-384";
+
+static iso_err refuse_list(struct tls_fault *fault, const char *key, const char *text, const char *expected)
+{
+    ERR_clear_error();
+    return tls_fail(fault, key, "is \"%s\", expected %s", text, expected);
+}
+
+static iso_err set_ciphers(SSL_CTX *ctx, const struct tls_server_options *options, struct tls_fault *fault)
+{
+    const char *list = options->ciphers ? options->ciphers : ciphers;
+    const char *suites = options->ciphersuites ? options->ciphersuites : ciphers_13;
+    const char *curves = options->groups ? options->groups : groups;
+    if (!SSL_CTX_set_cipher_list(ctx, list))
+        return refuse_list(fault, "ciphers", list, "a list in which this OpenSSL knows a cipher");
+    if (!SSL_CTX_set_ciphersuites(ctx, suites))
+        return refuse_list(fault, "ciphersuites", suites,
+                           "names that this OpenSSL knows, such as TLS_AES_128_GCM_SHA256");
+    if (!SSL_CTX_set1_groups_list(ctx, curves))
+        return refuse_list(fault, "groups", curves, "names that this OpenSSL knows, such as X25519:P-256");
+    return ISO_OK;
+}
 
 static int version_number(unsigned version)
 {
@@ -266,7 +289,9 @@ static iso_err make_entry(struct tls_server *server, struct tls_entry *entry,
                               SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                  SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    /* Sessions are in tickets; the cache is for TLS 1.2 clients that take none. */
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
+    SSL_CTX_sess_set_cache_size(ctx, SESSIONS_CACHED);
     SSL_CTX_set_timeout(ctx, SESSION_S);
     SSL_CTX_set_num_tickets(ctx, 1);
     SSL_CTX_set_min_proto_version(ctx, version_number(policy.min_version));
@@ -277,9 +302,8 @@ static iso_err make_entry(struct tls_server *server, struct tls_entry *entry,
     SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, on_ticket);
     SSL_CTX_set_tlsext_status_cb(ctx, on_staple);
     SSL_CTX_set_tlsext_status_arg(ctx, entry);
-    if (!SSL_CTX_set_cipher_list(ctx, ciphers) || !SSL_CTX_set_ciphersuites(ctx, ciphers_13) ||
-        !SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384"))
-        return tls_fail(fault, "tls", "this OpenSSL lacks the ciphers that are needed");
+    if (set_ciphers(ctx, options, fault))
+        return ISO_ERR_INVALID;
     entry->policy = number_of(server, &policy, server->policies);
     bind_sessions(entry, &policy, options->name);
     SSL_CTX_set_session_id_context(ctx, entry->session_context, sizeof(entry->session_context));

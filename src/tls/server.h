@@ -23,8 +23,9 @@ struct tls_server_options {
     uint32_t n_certs;
     const struct slice *alpn; /* in order of preference; none: ALPN is ignored */
     uint32_t n_alpn;
-    unsigned min_version, max_version; /* 12, 13 */
-    const char *const *ticket_files;   /* [n_ticket_files] */
+    unsigned min_version, max_version;           /* 12, 13 */
+    const char *ciphers, *ciphersuites, *groups; /* OpenSSL's lists; NULL: the built-in ones */
+    const char *const *ticket_files;             /* [n_ticket_files] */
     uint32_t n_ticket_files;
     struct tls_policy policy; /* of certificates that have none of their own */
 };

@@ -340,15 +340,18 @@ static enum conn_result tls_read(struct conn *conn, char *data, size_t cap, size
         return tls->has_failed ? CONN_FAILED : CONN_EOF;
     }
     begin(tls);
-    if (!tls->is_open)
+    bool was_open = tls->is_open;
+    if (!was_open)
         result = accept_on(tls);
     if (result == CONN_OK) {
         conn->is_handshaking = false;
         result = decrypt(tls, data, cap, n);
     }
-    /* In TLS 1.2 the peer still waits for our end of the handshake. */
-    bool is_awaited = result != CONN_OK &&
-                      (result != CONN_BLOCKED || !tls->is_open || SSL_version(tls->ssl) != TLS1_3_VERSION);
+    /* The end of the handshake may go with the answer to what came with the client's, unless the peer still
+     * waits for it (TLS 1.2). What a later record asks for, such as the refusal of another handshake, goes at
+     * once: no answer may follow. */
+    bool is_awaited = was_open || (result != CONN_OK && (result != CONN_BLOCKED || !tls->is_open ||
+                                                         SSL_version(tls->ssl) != TLS1_3_VERSION));
     bool ok = keep_rest(tls) && hold_or_push(tls, !is_awaited);
     if (conn->is_misspoken) {
         tls_close(conn);
@@ -463,6 +466,8 @@ static void tls_close(struct conn *conn)
     buf_give(thread->bufs, &tls->held);
     list_remove(&tls->waiting);
     free(tls->subject);
+    if (tls->is_open) /* a peer that closes without close_notify, as many do, may still resume its session */
+        SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(tls->ssl);
     if (tls->server)
         tls_server_unref(&tls->server);

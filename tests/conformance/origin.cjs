@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backends that stand behind the proxy under test, all on 127.0.0.1.
 //   origin.cjs BASE [NAME]
-// BASE+0 HTTP/1.1 origin and WebSocket echo   BASE+2 TCP echo
-// BASE+3 PROXY protocol inspector (TCP)       BASE+4 UDP echo
+// BASE+0 HTTP/1.1 origin and WebSocket echo   BASE+1 gRPC and h2c origin (see grpc.cjs)
+// BASE+2 TCP echo                            BASE+3 PROXY protocol inspector (TCP)
+// BASE+4 UDP echo
 'use strict'
 const http = require('http'), net = require('net'), dgram = require('dgram'), crypto = require('crypto')
 const base = Number(process.argv[2] || 18900), name = process.argv[3] || 'o1'

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import ssl
 import subprocess
 import time
@@ -155,6 +156,51 @@ def test_A5_sessions_resume(stand, ca, version):
     other = context.wrap_socket(connect(address_of(proxy.config)).sock, server_hostname="u.example", session=session)
     assert not other.session_reused
     other.close()
+
+
+def test_A5_clients_without_tickets_resume_by_session_id(stand, ca):
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    context = ca.context()
+    context.options |= ssl.OP_NO_TICKET
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    session = None
+    for n in range(3):
+        wire = client(stand, context, session=session)
+        wire.request("GET")
+        assert wire.read_response().status == 200
+        session = wire.sock.session
+        assert session.id and not session.has_ticket and wire.sock.session_reused == (n > 0)
+        wire.close()
+    assert handshakes(proxy, "resumed") == 2
+
+
+def test_A5_another_handshake_is_refused_at_once_though_a_request_is_incomplete(stand, ca):
+    """The refusal comes from the record behind the one with the request's beginning, and no answer takes it along."""
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    with subprocess.Popen(["openssl", "s_client", "-tls1_2", "-connect", "%s:%d" % address_of(proxy.config)],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as asking:
+        try:
+            wait_until(lambda: handshakes(proxy, "full") == 1)
+            proxy.process.send_signal(signal.SIGSTOP)
+            for line in (b"GET / HTTP/1.1\r\n", b"R\n"):
+                asking.stdin.write(line)
+                asking.stdin.flush()
+                time.sleep(0.5)
+            proxy.process.send_signal(signal.SIGCONT)
+            assert "no renegotiation" in asking.communicate(timeout=15)[0].decode(errors="replace")
+        finally:
+            proxy.process.send_signal(signal.SIGCONT)
+            asking.kill()
+
+
+def test_A5_ciphers_and_groups_are_the_configurations(stand, ca):
+    certs = [ca.issue("t", "t.example")]
+    proxy = serve_tls(stand, stand.backend(), certs, {"ciphers": "ECDHE+AESGCM", "ciphersuites": "TLS_CHACHA20_POLY1305_SHA256",
+                                                      "groups": "P-384", "min_version": "1.2"})
+    where = ("-connect", "%s:%d" % address_of(proxy.config), "-servername", "t.example")
+    text = openssl("s_client", *where, data=b"")
+    assert "TLS_CHACHA20_POLY1305_SHA256" in text and "secp384r1" in text
+    assert "AES256-GCM" in openssl("s_client", *where, "-tls1_2", "-cipher", "AES256+AESGCM", data=b"")
 
 
 def test_C_078_instances_that_share_ticket_keys_resume_each_others_sessions(stand, ca, tmp_path):
@@ -433,6 +479,9 @@ def test_C_127_check_finds_what_is_wrong_with_certificates(stand, ca, tmp_path):
     assert "no certificate has that name; did you mean" in check(cert(), names=("d",))
     assert "/tls/ticket_key_files: cannot read" in check(cert(), ticket_key_files=["/nowhere.key"])
     assert "expected 80" in check(cert(), ticket_key_files=[good["key_file"]])
+    assert '/tls/ciphers: is "NOSUCH"' in check(cert(), ciphers="NOSUCH")
+    assert '/tls/ciphersuites: is "TLS_NO"' in check(cert(), ciphersuites="TLS_NO")
+    assert '/tls/groups: is "P-1"' in check(cert(), groups="P-1")
     expired = ca.issue("old", "old.example", days=-1)
     assert "warning" in check([{**expired, "name": "c"}], ok=True)
 
