@@ -292,11 +292,11 @@ void world_print(const struct world *world, uint32_t every, struct text *out)
         uint32_t failed = 0;
         for (uint32_t k = i; k < i + every; k++)
             failed += world->seconds[k].failed;
-        text_printf(out, "%6u %5.1f%%  %6u  %6u  %9u  %7u  %5s  %6.2f%%  ", i + every, 100 * good, failed,
+        text_printf(out, "%6u %5.1f%%  %6u  %6u  %9u  %7u  %5s  %6.2f%%", i + every, 100 * good, failed,
                     last->usable, last->unhealthy, last->ejected, last->is_panicking ? "panic" : "",
                     100 * world_watched_share(world, i, i + every));
         for (int b = 0; b < (int)(good * BAR + 0.5); b++)
-            text_printf(out, "#");
+            text_printf(out, b ? "#" : "  #");
         text_printf(out, "\n");
     }
     text_printf(out, "```\n");
