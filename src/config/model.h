@@ -12,6 +12,7 @@
 #include "balance/method.h"
 #include "balance/slow_start.h"
 
+#include "config/model_guard.h"
 #include "config/model_l4.h"
 #include "config/model_tls.h"
 #include "config/redis_url.h"
@@ -168,6 +169,7 @@ struct config_rule {
     uint16_t deny_status;
     struct config_rewrite rewrite;
     struct config_rate_limit rate_limit;
+    struct config_sources sources;
 };
 
 /* TLS: passed on as it is; for listeners only. H2C and GRPC: HTTP/2 without TLS; for target groups only. */
@@ -198,6 +200,10 @@ struct config_listener {
     struct config_endpoint endpoint;
     enum config_protocol protocol;
     struct config_proxy_protocol proxy_protocol;
+    struct config_sources sources;
+    struct config_connection_rate connection_rate;
+    struct config_hsts hsts;
+    bool security_headers;
     struct config_timeouts_listener timeouts;
     struct config_limits_listener limits;
     struct config_http2 http2;

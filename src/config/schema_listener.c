@@ -120,6 +120,7 @@ static const struct schema_key rule_keys[] = {
     OPTIONAL("respond", respond, respond.set, respond_section, "action: a fixed answer"),
     {KEY("deny", type_section, "action: a refusal"), .section = &deny_section, .optional = true},
     SECTION("rewrite", rewrite, rewrite_section, "changes to what is forwarded and to what comes back"),
+    SECTION("sources", sources, schema_sources, "which clients may have what the rule gives (403)"),
     OPTIONAL("rate_limit", rate_limit, rate_limit.set, schema_rate_limit,
              "how many requests each client may make"),
     END};
@@ -211,6 +212,13 @@ static const struct schema_key listener_keys[] = {
     NUMBER("port", endpoint.port, 1, 65535, NULL, "port on the load balancer's vip"),
     TEXT("unix", endpoint.unix_path, check_unix_path, EXPECT_UNIX, NULL, "a unix socket in place of a port"),
     CHOICE("protocol", protocol, listener_protocols, "HTTP", "what clients speak"),
+    SECTION("sources", sources, schema_sources, "which addresses may connect at all"),
+    OPTIONAL("connection_rate", connection_rate, connection_rate.set, schema_connection_rate,
+             "how many connections an address may make"),
+    OPTIONAL("hsts", hsts, hsts.set, schema_hsts, "Strict-Transport-Security on answers (HTTPS)"),
+    FLAG("security_headers", security_headers, "false",
+         "X-Content-Type-Options: nosniff, X-Frame-Options: SAMEORIGIN and Referrer-Policy: "
+         "strict-origin-when-cross-origin on answers that have none of them"),
     OPTIONAL("proxy_protocol", proxy_protocol, proxy_protocol.set, proxy_protocol_section,
              "clients are told by a proxy in front (PROXY protocol)"),
     TEXTS("certificates", certificate_names, n_certificates, check_name, EXPECT_NAME,

@@ -11,6 +11,8 @@
 /* schema_listener.c */
 extern const struct schema_section schema_load_balancer, schema_rule;
 /* schema_limit.c */
+/* schema_guard.c */
+extern const struct schema_section schema_sources, schema_connection_rate, schema_hsts;
 extern const struct schema_section schema_rate_limit, schema_shared_state;
 /* schema_group.c */
 extern const struct schema_section schema_target_group;

@@ -13,10 +13,10 @@ static void refuse_keys(struct validator *v, const struct doc_node *node, const 
 void validate_relay_listener(struct validator *v, const struct config_listener *listener,
                              const struct doc_node *node)
 {
-    static const char *const http_only[] = {"redirect", "rules"};
+    static const char *const http_only[] = {"redirect", "security_headers", "rules"};
     bool is_tls = listener->protocol == CONFIG_TLS, has_default = validate_has(node, "default_target_group");
     const char *name = is_tls ? "TLS" : listener->protocol == CONFIG_UDP ? "UDP" : "TCP";
-    for (size_t i = 0; i < (is_tls ? 1 : 2); i++)
+    for (size_t i = 0; i < (is_tls ? 2 : 3); i++)
         if (validate_has(node, http_only[i]))
             validate_fault(v, doc_get(node, http_only[i]),
                            "belongs to listeners with protocol: HTTP or HTTPS, but this one has %s", name);
@@ -36,7 +36,7 @@ void validate_relay_listener(struct validator *v, const struct config_listener *
 void validate_rule_protocol(struct validator *v, const struct config_listener *listener,
                             const struct doc_node *node)
 {
-    static const char *const http_rule[] = {"redirect", "respond", "rewrite", "rate_limit"};
+    static const char *const http_rule[] = {"redirect", "respond", "rewrite", "rate_limit", "sources"};
     static const char *const http_match[] = {"host",    "path",    "path_prefix", "path_regex",
                                              "methods", "headers", "cookies",     "query"};
     static const char *const tls_match[] = {"sni", "alpn"};

@@ -96,6 +96,12 @@ void validate_listener_tls(struct validator *v, struct config_listener *listener
         validate_fault(v, tls ? tls : doc_get(node, "certificates"),
                        "belongs to listeners with protocol: HTTPS, but this one has %s%s",
                        name_of(listener->protocol), validate_has(node, "protocol") ? "" : " (the default)");
+    if (!is_tls && listener->hsts.set)
+        validate_fault(
+            v, doc_get(node, "hsts"),
+            "belongs to listeners with protocol: HTTPS, but this one has %s%s: browsers believe it "
+            "over TLS only",
+            name_of(listener->protocol), validate_has(node, "protocol") ? "" : " (the default)");
     if (is_tls && !validate_has(node, "certificates"))
         validate_fault(v, validate_at(node, "protocol"),
                        "is HTTPS without certificates, expected the name of one at least");

@@ -227,10 +227,10 @@ static size_t print_json_error(char *out, size_t cap, const struct h1_answer *an
     return (size_t)(w.at - out);
 }
 
-static bool names_content_type(const struct h1_answer *answer)
+bool h1_answer_names(const struct h1_answer *answer, struct slice field)
 {
     for (uint32_t i = 0; i < answer->n_fields; i++)
-        if (slice_caseeq(answer->fields[i].name, SLICE("content-type")))
+        if (slice_caseeq(answer->fields[i].name, field))
             return true;
     return false;
 }
@@ -241,7 +241,8 @@ struct slice h1_answer_content_type(const struct h1_answer *answer, struct slice
         return SLICE("application/json");
     if (answer->content_type.len)
         return answer->content_type;
-    return body.len && !names_content_type(answer) ? SLICE("text/plain; charset=utf-8") : (struct slice){0};
+    return body.len && !h1_answer_names(answer, SLICE("content-type")) ? SLICE("text/plain; charset=utf-8")
+                                                                       : (struct slice){0};
 }
 
 static bool is_bodyless(const struct h1_answer *answer)
@@ -279,6 +280,9 @@ size_t h1_write_answer(char *out, size_t cap, const struct h1_answer *answer)
     }
     for (uint32_t i = 0; i < answer->n_fields; i++)
         put_field(&w, answer->fields[i].name, answer->fields[i].value);
+    for (uint32_t i = 0; i < answer->n_more; i++)
+        if (!h1_answer_names(answer, answer->more[i].name))
+            put_field(&w, answer->more[i].name, answer->more[i].value);
     if (!is_interim(answer->status))
         put_connection(&w, false, answer->client_minor, answer->close);
     put_lit(&w, "\r\n");

@@ -43,6 +43,8 @@ struct h1_answer {
     struct slice date; /* RFC 9110 6.6.1: IMF-fixdate; the worker makes it anew each second */
     const struct h1_pair *fields;
     uint32_t n_fields;
+    const struct h1_pair *more; /* [n_more]; fields that are added where `fields` has none of the name */
+    uint32_t n_more;
     uint32_t retry_after_s;
     bool head; /* answers HEAD: the head that GET would have, no body */
     bool json; /* {"error":{"code":REASON_WORD,"message":BODY}} */
@@ -53,6 +55,8 @@ struct h1_answer {
 /* What an answer's body is, for whoever writes it in another way: empty where there is none; JSON is made in
  * `json`. And its type, empty when `fields` names one or there is no body. */
 enum { H1_ANSWER_JSON_MAX = 1024 };
+/* Does the answer name a field itself? Then that of `more` is left out. */
+bool h1_answer_names(const struct h1_answer *answer, struct slice field);
 struct slice h1_answer_body(const struct h1_answer *answer, char json[H1_ANSWER_JSON_MAX]);
 struct slice h1_answer_content_type(const struct h1_answer *answer, struct slice body);
 

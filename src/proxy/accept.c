@@ -3,6 +3,7 @@
  * (SO_REUSEPORT), registered level-triggered, so that a burst larger than one turn takes is not forgotten. A
  * listener that left the configuration is emptied and closed; its open connections finish their request under
  * the snapshot that had it. */
+#include "proxy/admit.h"
 #include "proxy/arrival.h"
 #include "proxy/client.h"
 #include "proxy/exchange.h"
@@ -21,6 +22,13 @@ enum { ACCEPTS_PER_TURN = 64, ACCEPT_RETRY_MS = 100 };
 
 void accept_hand_over(struct worker_listener *listener, int fd, struct arrival_facts *facts)
 {
+    struct ip_addr ip = net_addr_to_ip(facts->peer);
+    if (!admit(listener, &ip)) {
+        close(fd);
+        buf_give(&listener->worker->bufs, &facts->proxied);
+        accept_client_gone(listener);
+        return;
+    }
     if (config_is_relayed(listener->current->config->protocol))
         relay_open(listener, fd, facts);
     else

@@ -43,6 +43,8 @@ static void answer(struct exchange *x, struct h1_answer *how)
     how->client_minor = x->client_minor;
     how->close = client->close_after;
     how->date = worker_date(worker);
+    how->more = x->listener->security;
+    how->n_more = x->listener->n_security;
     x->status = (uint16_t)how->status;
     x->answer_begun = true;
     if (client->downstream->answer(client, how, &n) == CONN_FAILED) {

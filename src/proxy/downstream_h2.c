@@ -64,6 +64,9 @@ static bool put_answer(struct http_message *msg, const struct h1_answer *how, st
         ok = ok && http_message_add(msg, SLICE("location"), how->location);
     for (uint32_t i = 0; i < how->n_fields; i++)
         ok = ok && http_message_add(msg, how->fields[i].name, how->fields[i].value);
+    for (uint32_t i = 0; i < how->n_more; i++)
+        if (!h1_answer_names(how, how->more[i].name))
+            ok = ok && http_message_add(msg, how->more[i].name, how->more[i].value);
     return ok;
 }
 

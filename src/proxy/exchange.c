@@ -320,6 +320,10 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
         return client->exchange == x ? request_feed(x, data, len) : 0;
     }
     x->rule = route_match(x->listener->routes, msg, &x->client_ip, worker->route_scratch);
+    if (x->rule && !sources_allow(x->listener->rule_sources[x->rule - config->rules], &x->client_ip)) {
+        exchange_fail(x, END_DENIED_SOURCE);
+        return client->exchange == x ? request_feed(x, data, len) : 0;
+    }
     if (x->rule && x->rule->rate_limit.set && ratelimit_refuses(x, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;
     if (exchange_answer_by_rule(x, msg))

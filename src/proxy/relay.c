@@ -60,7 +60,7 @@ static void log_end(struct relay *relay, enum exchange_end end)
         .rule = relay->rule ? relay->rule->name : (struct slice){0},
         .group = group ? group->name : (struct slice){0},
         .host = slice_of(relay->server_name, relay->server_name_len),
-        .target = relay->n_tried ? group->targets[relay->tried[relay->n_tried - 1]].endpoint.text
+        .target = relay->n_tried ? relay->group->settings[relay->tried[relay->n_tried - 1]].endpoint.text
                                  : (struct slice){0},
         .protocol = listener->protocol == CONFIG_TLS ? "TLS" : "TCP",
         .received_bytes = relay->received_bytes,

@@ -5,6 +5,7 @@
 #include "proxy/affinity.h"
 #include "proxy/exchange.h"
 #include "proxy/rewrite.h"
+#include "proxy/security.h"
 
 #include "core/clock.h"
 
@@ -133,6 +134,8 @@ static bool write_head(struct exchange *x, struct http_message *msg, struct iove
     if (x->group->affinity && !affinity_note_answer(x, msg, &values))
         return false;
     if (x->rule && !rewrite_response(x->rule, msg, &values))
+        return false;
+    if (iso_unlikely(x->listener->n_security) && !security_add(x->listener, msg))
         return false;
     if (!http_message_find(msg, HTTP_FIELD_DATE) &&
         !http_message_add(msg, SLICE("Date"), worker_date(worker)))

@@ -3,8 +3,10 @@
 
 #include "config/load.h"
 #include "config/same.h"
+#include "proxy/admit.h"
 #include "proxy/affinity.h"
 #include "proxy/ratelimit.h"
+#include "proxy/security.h"
 #include "proxy/snapshot_tls.h"
 #include "proxy/targets.h"
 
@@ -189,6 +191,8 @@ static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_p
         listener->keeps_headers |= snapshot->groups[g].config->proxy_protocol != CONFIG_PROXY_NONE;
     snapshot->n_listeners++;
     ratelimit_build(snapshot, parts->registry, listener);
+    admit_build(snapshot, parts->registry, listener);
+    security_build(snapshot, listener);
     iso_err err =
         snapshot_add_tls(snapshot, listener, listener_tls_before(snapshot, parts, listener, index), diag);
     if (config->protocol == CONFIG_TLS)
@@ -292,6 +296,7 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
             route_table_fini(snapshot->listeners[i].routes);
         if (snapshot->listeners[i].tls)
             tls_server_unref(&snapshot->listeners[i].tls);
+        registry_limit_unref(registry, &snapshot->listeners[i].connection_limit);
         for (uint32_t l = 0; l < snapshot->listeners[i].n_limits; l++)
             registry_limit_unref(registry, &snapshot->listeners[i].limits[l].runtime);
         registry_listener_unref(registry, &snapshot->listeners[i].runtime);

@@ -9,11 +9,13 @@
 #include "balance/method.h"
 #include "config/model.h"
 #include "core/diag.h"
+#include "http1/write.h"
 #include "observe/accesslog.h"
 #include "proxy/forwarded.h"
 #include "proxy/route.h"
 #include "proxy/shape.h"
 #include "proxy/sni.h"
+#include "proxy/sources.h"
 #include "shared/state.h"
 #include "tls/client.h"
 #include "tls/server.h"
@@ -81,6 +83,11 @@ struct snap_listener {
     uint32_t n_limits;
     const struct snap_limit **rule_limits; /* [rules]; NULL: that rule has none */
     const struct sni_table *names;         /* of a TLS listener; NULL otherwise */
+    struct h1_pair *security;              /* fields of every answer */
+    uint32_t n_security;
+    const struct sources *sources;          /* NULL: all may connect */
+    struct limit_runtime *connection_limit; /* shared (counted); NULL: none */
+    const struct sources **rule_sources;    /* [rules]; NULL: all */
     bool keeps_headers; /* a target group wants to be told of clients: PROXY headers are kept */
 };
 

@@ -2,6 +2,7 @@
 #include "proxy/udp.h"
 
 #include "core/clock.h"
+#include "proxy/admit.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -215,6 +216,8 @@ static struct udp_session *open_session(struct udp_port *port, const struct udp_
 {
     struct listener_counters *counters = port->listener->counters;
     struct worker *worker = worker_of(port);
+    if (!admit(port->listener, &key->peer))
+        return NULL;
     if (!udp_make_room(port)) {
         counter_add(&counters->connections_refused, 1);
         return NULL;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the configuration says about who is let in. */
+#ifndef ISOBAR_CONFIG_MODEL_GUARD_H
+#define ISOBAR_CONFIG_MODEL_GUARD_H
+
+#include "core/ip.h"
+
+/* By address; the longest prefix decides. */
+struct config_sources {
+    struct ip_prefix *allow; /* none: all that are not denied */
+    uint32_t n_allow;
+    struct ip_prefix *deny;
+    uint32_t n_deny;
+};
+
+/* Of each address. */
+struct config_connection_rate {
+    bool set;
+    uint32_t connections;
+    uint32_t period_ms; /* key per_s */
+    uint32_t burst;     /* 0: as many as connections */
+    uint32_t max_clients;
+};
+
+/* Strict-Transport-Security. */
+struct config_hsts {
+    bool set;
+    uint32_t max_age_s;
+    bool include_subdomains, preload;
+};
+
+#endif

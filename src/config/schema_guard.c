@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of the table about who is let in. */
+#include "config/schema_table.h"
+
+#define HOLDER struct config_sources
+static const struct schema_key sources_keys[] = {
+    PREFIXES("allow", allow, n_allow, "addresses that are let in; unset: all that are not denied"),
+    PREFIXES("deny", deny, n_deny, "addresses that are not let in"), END};
+const struct schema_section schema_sources = {
+    .keys = sources_keys,
+    .item = "sources",
+    .doc = "Clients by their addresses. The longest prefix that has an address decides, deny before allow."};
+#undef HOLDER
+
+#define HOLDER struct config_connection_rate
+static const struct schema_key connection_rate_keys[] = {
+    {KEY("connections", type_number, "of one address in per_s seconds; an IPv6 client counts by its /64"),
+     .offset = FIELD(connections, uint32_t), .size = WIDTH(connections), .min = 1,
+     .max = CONFIG_LIMIT_REQUESTS_MAX, .required = true},
+    SECONDS("per_s", period_ms, 1000, DAY_MS, "1", "that connections is counted over"),
+    NUMBER("burst", burst, 0, CONFIG_LIMIT_REQUESTS_MAX, "0", "most at once; 0: as many as connections"),
+    NUMBER("max_clients", max_clients, 16, 100000000, "65536",
+           "addresses known at the same time, 18 bytes each; then the one that made the fewest is forgotten"),
+    END};
+const struct schema_section schema_connection_rate = {
+    .keys = connection_rate_keys,
+    .item = "a connection rate",
+    .doc = "Connections (over TLS: handshakes; UDP: sessions) beyond an address's share are closed at once."};
+#undef HOLDER
+
+#define HOLDER struct config_hsts
+static const struct schema_key hsts_keys[] = {
+    NUMBER("max_age_s", max_age_s, 0, 1000000000, "31536000",
+           "that browsers use nothing but HTTPS for the host; 0: they forget it"),
+    FLAG("include_subdomains", include_subdomains, "false", "for all names below the host's too"),
+    FLAG("preload", preload, "false", "agrees to be put into browsers' lists, which is hard to undo"), END};
+const struct schema_section schema_hsts = {
+    .keys = hsts_keys,
+    .item = "an hsts section",
+    .doc = "Strict-Transport-Security on answers that have none (HTTPS)."};
+#undef HOLDER
