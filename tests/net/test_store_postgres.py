@@ -10,6 +10,7 @@ import pytest
 from harness.postgres import Postgres
 from harness.process import wait_until
 from harness.store import Driver
+from harness.tls import Authority
 
 
 @pytest.fixture
@@ -184,6 +185,65 @@ def test_kill_9_of_the_node_at_random_leaves_no_half_change(postgres):
         document = postgres.query("SELECT document FROM versions WHERE number = %s", newest)[0][0]
         assert f'"weight":{least}' in document
         version = newest
+
+
+def test_a_schema_of_version_1_is_brought_up_to_date_by_one_of_two(postgres):
+    """Made by hand as the first release had it; both nodes find it at once."""
+    postgres.query("CREATE TABLE store_migrations (number BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)")
+    postgres.query("INSERT INTO store_migrations VALUES (1, 1700000000000)")
+    postgres.query("CREATE TABLE versions (number BIGINT PRIMARY KEY, created_at BIGINT NOT NULL, who TEXT NOT NULL,"
+                   " token TEXT NOT NULL UNIQUE, diff TEXT NOT NULL, document TEXT NOT NULL, bytes BIGINT NOT NULL)")
+    postgres.query("INSERT INTO versions VALUES (7, 1700000000000, 'old', 'abc', 'first', '{}', 2)")
+    with Driver(postgres.url, known=7) as one, Driver(postgres.url, known=7) as two:
+        assert one.ask("load")[2][0][:3] == two.ask("load")[2][0][:3] == (7, "old", "first")
+        assert one.commit(7, weight=3) == ("done", "8")
+    assert postgres.query("SELECT number FROM store_migrations ORDER BY 1") == [(1,), (2,)]
+    assert postgres.query("SELECT count(*) FROM backends WHERE version = 8") == [(2,)]
+
+
+def test_a_lost_primary_is_followed_to_the_next_host(postgres):
+    """Two hosts in the URL; the first becomes read-only, as a primary that was demoted, and the second takes over."""
+    second = Postgres()
+    try:
+        url = f"postgresql://isobar@127.0.0.1:{postgres.port},127.0.0.1:{second.port}/postgres"
+        with Driver(url) as store:
+            assert store.commit(0, "first") == ("done", "1")
+            row = postgres.query("SELECT number, created_at, who, token, diff, document, bytes, in_tables FROM versions")[0]
+            with Driver(second.url) as other:
+                other.wait_event("up")
+            second.query("INSERT INTO versions VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", *row)
+            at = len(store.events)
+            postgres.query("ALTER SYSTEM SET default_transaction_read_only = on")
+            postgres.query("SELECT pg_reload_conf()")
+            word, reason = store.commit(1, "second")
+            if word == "unavailable":  # the session had not yet heard of it, or was in the middle
+                assert "read-only" in reason
+                store.wait_event("up", after=at)
+                assert wait_until(lambda: store.commit(1, "second")[0] == "done")
+        assert second.query("SELECT diff FROM versions ORDER BY number") == [("first",), ("second",)]
+    finally:
+        second.close()
+
+
+def test_TLS_is_as_strict_as_the_url_says(tmp_path):
+    authority = Authority(tmp_path)
+    cert = authority.issue("pg", "localhost", "127.0.0.1")
+    server = Postgres(start=False)
+    try:
+        server.use_certificate(cert["cert_file"], cert["key_file"])
+        server.hba(["hostssl all all 127.0.0.1/32 trust"])
+        server.start()
+        with Driver(server.url + f"?sslmode=verify-full&sslrootcert={authority.file}") as store:
+            assert store.commit(0) == ("done", "1")
+        assert server.query("SELECT count(*) FROM versions") == [(1,)]
+        stranger = Authority(tmp_path, "stranger")
+        for options, reason in ((f"sslmode=verify-full&sslrootcert={stranger.file}", "certificate verify failed"),
+                                ("sslmode=disable", "no encryption")):
+            with Driver(f"{server.url}?{options}") as store:
+                store.wait_event("down")
+                assert reason in store.events[0] and store.commit(1)[0] == "unavailable"
+    finally:
+        server.close()
 
 
 def test_a_password_is_asked_for_and_never_shown(postgres):

@@ -29,11 +29,11 @@ def _as_nobody():
 
 
 class Postgres:
-    """`settings` go into postgresql.conf. The superuser is "isobar", with a password that only `hba` asks for."""
+    """`settings` go into postgresql.conf. The superuser is "isobar", with a password that hba() may ask for."""
 
     PASSWORD = "s3cret"
 
-    def __init__(self, settings=(), hba=None):
+    def __init__(self, settings=(), start=True):
         self.folder = tempfile.mkdtemp(prefix="isobar-pg-", dir="/tmp")
         os.chmod(self.folder, 0o777)
         self.data = os.path.join(self.folder, "data")
@@ -48,9 +48,8 @@ class Postgres:
                         "-E", "UTF8", "--locale=C"], check=True, stdout=subprocess.DEVNULL, cwd=self.folder,
                        **_as_nobody())
         self.configure(settings)
-        if hba is not None:
-            self.hba(hba)
-        self.start()
+        if start:
+            self.start()
 
     def configure(self, settings):
         with open(os.path.join(self.data, "postgresql.auto.conf"), "a", encoding="utf-8") as out:
@@ -60,6 +59,16 @@ class Postgres:
     def hba(self, lines):
         with open(os.path.join(self.data, "pg_hba.conf"), "w", encoding="utf-8") as out:
             out.write("\n".join(lines) + "\n")
+
+    def use_certificate(self, cert_file, key_file):
+        """TLS, which clients may use from the next start on."""
+        for source, name, mode in ((cert_file, "server.crt", 0o644), (key_file, "server.key", 0o600)):
+            target = os.path.join(self.data, name)
+            shutil.copy(source, target)
+            os.chmod(target, mode)
+            if os.getuid() == 0:
+                os.chown(target, _as_nobody()["user"], _as_nobody()["group"])
+        self.configure(["ssl = on", "ssl_cert_file = 'server.crt'", "ssl_key_file = 'server.key'"])
 
     @property
     def url(self):
