@@ -65,10 +65,14 @@ extern const struct document_hooks apply_hooks;
 void apply_fini(struct process *process);
 /* cli/stored.c: the process and its store. Threads: control. */
 struct stored;
+struct stored_states;
 /* Opens the store for good; what the start found in force is `boot`. */
 iso_err stored_open(struct process *process, const struct store_boot *boot,
                     struct iso_diag *diag) ISO_MUST_USE;
 void stored_close(struct process *process);
+/* cli/stored_states.c. The store answers before it is closed, so it is closed before this is freed. */
+struct stored_states *stored_states_new(struct process *process, struct store *store);
+void stored_states_free(struct stored_states **states);
 /* What the document calls beside apply_hooks. */
 void stored_add_hooks(struct document_hooks *hooks);
 /* The file was read again: what becomes of it with a store. Makes `change` take the file's sections of this

@@ -16,8 +16,9 @@
 enum { RETRY_MS = 10000 /* of a version that could not be put in force: an address may be free again */ };
 
 struct stored {
-    struct process *process; /* borrows */
-    struct store *store;     /* owns */
+    struct process *process;      /* borrows */
+    struct store *store;          /* owns */
+    struct stored_states *states; /* owns */
     struct loop_timer retry;
     bool is_loading;
     bool must_record;  /* the file is in force and becomes the next version, see store/boot.h */
@@ -346,6 +347,7 @@ iso_err stored_open(struct process *process, const struct store_boot *boot, stru
         text_fini(&json);
     }
     process->view.store = stored->store;
+    stored->states = stored_states_new(process, stored->store);
     return ISO_OK;
 }
 
@@ -357,6 +359,7 @@ void stored_close(struct process *process)
     process->view.store = NULL;
     loop_timer_remove(control_loop(process->control), &stored->retry);
     store_close(&stored->store);
+    stored_states_free(&stored->states);
     process->stored = NULL;
     free(stored);
 }

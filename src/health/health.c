@@ -137,6 +137,10 @@ static void store_result(struct watch *watch, const struct probe_result *result,
     atomic_store_explicit(&status->http_status, result->http_status, memory_order_relaxed);
     atomic_store_explicit(&status->check_us, (uint32_t)us, memory_order_relaxed);
     atomic_store_explicit(&status->checked_wall_ns, clock_wall_ns(), memory_order_relaxed);
+    atomic_store_explicit(has_passed ? &status->failures_in_row : &status->passes_in_row, 0,
+                          memory_order_relaxed);
+    atomic_fetch_add_explicit(has_passed ? &status->passes_in_row : &status->failures_in_row, 1,
+                              memory_order_relaxed);
     atomic_fetch_add_explicit(&status->checks, 1, memory_order_relaxed);
     if (!has_passed)
         atomic_fetch_add_explicit(&status->failures, 1, memory_order_relaxed);

@@ -35,8 +35,9 @@ struct health_status {
     _Atomic uint32_t http_status; /* of the last HTTP check; 0: no answer */
     _Atomic uint32_t check_us;    /* how long the last check took */
     _Atomic uint64_t changed_wall_ns, checked_wall_ns;
-    _Atomic uint64_t checks, failures;  /* counted since the target exists */
-    _Atomic uint64_t transitions;       /* changes of state */
+    _Atomic uint64_t checks, failures;               /* counted since the target exists */
+    _Atomic uint32_t passes_in_row, failures_in_row; /* of checks, whatever followed from them */
+    _Atomic uint64_t transitions;                    /* changes of state */
     _Atomic uint64_t ramp_from_ns;      /* monotonic: slow start began; 0: the full share at once */
     _Atomic uint64_t ejections, spared; /* by passive checks; left in by the cap or by the panic threshold */
     _Atomic uint32_t is_ejected;

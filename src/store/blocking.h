@@ -20,7 +20,8 @@ struct blocking_job {
 iso_err blocking_start(struct loop *loop, const char *name, struct blocking **out) ISO_MUST_USE;
 /* Threads: the loop's. */
 void blocking_do(struct blocking *blocking, struct blocking_job *job);
-/* Waits until all jobs are done; they are discarded instead of coming back. */
+/* Waits until all jobs are done; they are discarded instead of coming back, before this
+ * returns. */
 void blocking_stop(struct blocking **blocking);
 /* Without waiting: the thread ends after the job that it is at, and the others are discarded. For jobs that
  * leave nothing behind when the process exits meanwhile. */

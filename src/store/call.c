@@ -249,6 +249,15 @@ void call_make_tables(struct store_call *call, const struct dialect *dialect, ui
     commit(call);
 }
 
+void call_make_states(struct store_call *call, const struct dialect *dialect, struct slice rows)
+{
+    call->outcome = STORE_DONE;
+    begin(call, dialect);
+    bind(add(call, tables_states_sql(dialect, &call->arena)), arena_slice(&call->arena, rows));
+    add(call, "COMMIT")->is_commit = true;
+    end_main(call);
+}
+
 void call_make_resolve(struct store_call *call, const struct dialect *dialect)
 {
     call->n_statements = call->at = 0;

@@ -76,6 +76,7 @@ void call_make_commit(struct store_call *call, const struct dialect *dialect,
                       const struct store_change *change, uint32_t keep_versions);
 void call_make_tables(struct store_call *call, const struct dialect *dialect, uint64_t version,
                       const struct config *config);
+void call_make_states(struct store_call *call, const struct dialect *dialect, struct slice rows);
 /* Turns a commit whose confirmation was lost into the question whether it happened; until that is answered it
  * stays in doubt. */
 void call_make_resolve(struct store_call *call, const struct dialect *dialect);

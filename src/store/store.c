@@ -416,6 +416,13 @@ void store_fill_tables(struct store *store, uint64_t version, const struct confi
     ask(store, call);
 }
 
+void store_record_states(struct store *store, struct slice rows, store_answer_fn *done, void *owner)
+{
+    struct store_call *call = call_new(done, owner);
+    call_make_states(call, store->type->dialect, rows);
+    ask(store, call);
+}
+
 void store_list(struct store *store, uint64_t below, uint32_t limit, store_answer_fn *done, void *owner)
 {
     struct store_call *call = call_new(done, owner);

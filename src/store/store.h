@@ -96,6 +96,9 @@ void store_get(struct store *store, uint64_t number, store_answer_fn *done, void
 /* Writes the tables of pools and backends anew for `version`; the answer to a load with in_tables false. */
 void store_fill_tables(struct store *store, uint64_t version, const struct config *config,
                        store_answer_fn *done, void *owner);
+/* What health says of backends now, for the table of them: rows as tables_add_state() makes them. No version
+ * comes of it. */
+void store_record_states(struct store *store, struct slice rows, store_answer_fn *done, void *owner);
 /* This document came into force as this version: it is what a node starts from while the store is away (H3).
  * Writes the last good copy, in the background. */
 void store_keep_good(struct store *store, uint64_t version, struct slice document);

@@ -140,6 +140,34 @@ const char *tables_clear_sql(enum table_id id, struct arena *arena)
     return arena_printf(arena, "DELETE FROM %s WHERE version <> CAST($1 AS BIGINT)", tables[id].name);
 }
 
+const char *tables_states_sql(const struct dialect *dialect, struct arena *arena)
+{
+    return arena_printf(arena,
+                        "UPDATE backends SET state = e.value->>1,"
+                        " last_health_check_at = CAST(e.value->>2 AS BIGINT),"
+                        " consecutive_failures = CAST(e.value->>3 AS BIGINT),"
+                        " consecutive_successes = CAST(e.value->>4 AS BIGINT)"
+                        " FROM %s WHERE backend_id = e.value->>0 AND state <> e.value->>1",
+                        dialect->each);
+}
+
+void tables_add_state(struct text *rows, struct slice pool, struct slice endpoint, const char *state,
+                      uint64_t checked_wall_ms, uint32_t failures_in_row, uint32_t passes_in_row)
+{
+    struct text id;
+    text_init(&id);
+    text_printf(&id, "%.*s/%.*s", SLICE_ARG(pool), SLICE_ARG(endpoint));
+    text_printf(rows, "%s[", rows->len ? "," : "[");
+    text_json(rows, text_slice(&id));
+    text_printf(rows, ",\"%s\",", state);
+    if (checked_wall_ms)
+        text_printf(rows, "%llu", (unsigned long long)checked_wall_ms);
+    else
+        text_printf(rows, "null");
+    text_printf(rows, ",%u,%u]", failures_in_row, passes_in_row);
+    text_fini(&id);
+}
+
 /* ---- rows ---- */
 
 static struct text *begin_row(struct tables_change *change, enum table_id id, struct slice key)

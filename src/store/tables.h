@@ -36,6 +36,12 @@ void tables_change_fini(struct tables_change *change);
 const char *tables_put_sql(enum table_id table, const struct dialect *dialect, struct arena *arena);
 /* $1 ids. */
 const char *tables_gone_sql(enum table_id table, const struct dialect *dialect, struct arena *arena);
+/* Health of backends: $1 rows as tables_add_state() makes them. Rows whose state is the same already, and
+ * those of backends that are gone, change nothing. */
+const char *tables_states_sql(const struct dialect *dialect, struct arena *arena);
+/* Appends one to a JSON list that begins with "" and is to be ended with "]". `state`: "ACTIVE". */
+void tables_add_state(struct text *rows, struct slice pool, struct slice endpoint, const char *state,
+                      uint64_t checked_wall_ms, uint32_t failures_in_row, uint32_t passes_in_row);
 /* Deletes what version $1 did not write. */
 const char *tables_clear_sql(enum table_id table, struct arena *arena);
 

@@ -288,6 +288,39 @@ def test_kill_9_between_commit_and_apply_starts_with_the_committed(stand, tmp_pa
         proxy = settled(stand.serve(retarget(config, next(b for b in backends if b.port == port))), newest)
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_the_table_of_backends_shows_their_health(stand, tmp_path, request, kind):
+    """Source 003: state, last check and results in a row; a change of weight keeps them."""
+    good, bad = stand.backends_named("A", "B")
+    if kind == "sqlite":
+        url = f"sqlite:{tmp_path}/store.db"
+    else:
+        url = request.getfixturevalue("postgres").url
+    config = stand.config([good, bad], store={"url": url, "file": "wins", "last_good": f"{tmp_path}/good"},
+                          group={"health_check": {"type": "tcp", "interval_s": 1, "unhealthy_threshold": 2}})
+
+    def backends():
+        sql = ("SELECT port, state, weight, last_health_check_at > 0, consecutive_failures, consecutive_successes"
+               " FROM backends ORDER BY port")
+        found = rows(f"{tmp_path}/store.db", sql) if kind == "sqlite" else \
+            request.getfixturevalue("postgres").query(sql)
+        return {row[0]: row[1:] for row in found}
+
+    proxy = settled(stand.serve(config))
+    assert wait_until(lambda: all(row[0] == "ACTIVE" for row in backends().values()), 30), proxy.stderr
+    assert all(row[2] for row in backends().values())
+    bad.stop()
+    assert wait_until(lambda: backends()[bad.port][0] == "UNHEALTHY", 30)
+    assert backends()[bad.port][3] >= 2 and backends()[bad.port][4] == 0
+    assert backends()[good.port][0] == "ACTIVE"
+    changed = copy.deepcopy(config)
+    for target in changed["target_groups"][0]["targets"]:
+        target["weight"] = 7
+    proxy.reload(changed)
+    assert in_force(proxy, 2)
+    assert {port: row[:2] for port, row in backends().items()} == {good.port: ("ACTIVE", 7), bad.port: ("UNHEALTHY", 7)}
+
+
 def test_the_shutdown_is_not_held_up_by_a_paused_server(stand, postgres, tmp_path):
     config = stand.config(stand.backend(name="A"), store={"url": postgres.url, "last_good": f"{tmp_path}/good",
                                                           "timeout_ms": 30000})
