@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/slice.h"
+#include "net/dns_ttl.h"
 
 #include <ares.h>
 #include <arpa/inet.h>
@@ -200,41 +201,6 @@ static void on_addresses(void *arg, int status, int timeouts, struct ares_addrin
     finish(question, status, &answer);
 }
 
-static unsigned get16(const unsigned char *at)
-{
-    return (unsigned)at[0] << 8 | at[1];
-}
-
-/* The shortest TTL in the answer section, which c-ares does not tell of SRV records. RFC 1035 4.1. */
-static uint32_t shortest_ttl(const unsigned char *data, int len)
-{
-    uint32_t shortest = UINT32_MAX;
-    if (len < NS_HFIXEDSZ)
-        return 0;
-    unsigned n_questions = get16(data + 4), n_answers = get16(data + 6);
-    const unsigned char *at = data + NS_HFIXEDSZ, *end = data + len;
-    for (unsigned i = 0; i < n_questions + n_answers; i++) {
-        char *name;
-        long size;
-        if (ares_expand_name(at, data, len, &name, &size) != ARES_SUCCESS)
-            return 0;
-        ares_free_string(name);
-        bool is_answer = i >= n_questions;
-        long fixed = is_answer ? NS_RRFIXEDSZ : NS_QFIXEDSZ;
-        if (end - at < size + fixed)
-            return 0;
-        at += size + fixed;
-        if (!is_answer)
-            continue;
-        keep_shortest(&shortest, (int32_t)(get16(at - 6) << 16 | get16(at - 4)));
-        long data_len = (long)get16(at - 2);
-        if (end - at < data_len)
-            return 0;
-        at += data_len;
-    }
-    return shortest;
-}
-
 /* False: "." (the service is decidedly not there, RFC 2782), or a name too long for us. */
 static bool read_host(const char *text, char out[DNS_NAME_MAX + 1])
 {
@@ -258,7 +224,7 @@ static void on_services(void *arg, int status, int timeouts, unsigned char *data
     if (status == ARES_SUCCESS)
         status = ares_parse_srv_reply(data, len, &first);
     if (status == ARES_SUCCESS)
-        answer.ttl_s = shortest_ttl(data, len);
+        answer.ttl_s = dns_shortest_ttl(data, (size_t)len);
     for (const struct ares_srv_reply *srv = first; srv && answer.n < DNS_RECORDS_MAX; srv = srv->next) {
         struct dns_record *record = &records[answer.n];
         *record = (struct dns_record){.port = srv->port, .priority = srv->priority, .weight = srv->weight};

@@ -333,3 +333,13 @@ def test_a_client_stays_with_its_address_while_others_come_and_go(stand, dns, ho
     assert wait_until(lambda: len(targets(proxy)) == 1)
     moved = stand.ask(fields=[("Cookie", cookie)])
     assert moved.body == b"127.0.0.13" and moved.get("set-cookie")
+
+
+def test_an_answer_too_long_for_a_datagram_comes_over_tcp(stand, dns):
+    port, (one,) = backends_at(stand, ["127.0.0.11"])
+    dns.truncates = True
+    dns.set("many.test", a("127.0.0.11"), *[a(f"127.2.{i // 250}.{i % 250 + 1}") for i in range(300)])
+    proxy = stand.proxy({"host": "many.test", "port": port}, group={"health_check": {"type": "tcp", "interval_s": 60}},
+                        resolver={**dns.resolver, "family": "ipv4"})
+    assert len(targets(proxy)) == 301 and dns.n_tcp >= 1
+    assert wait_until(lambda: proxy.metrics().total("target_up", target=f"many.test/127.0.0.11:{port}") == 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A name server that answers what the test says, over UDP on 127.0.0.1, and remembers what it was asked. Names map to lists
+"""A name server that answers what the test says, over UDP and TCP on 127.0.0.1, and remembers what it was asked. Names map to lists
 of records; a name that is not there is NXDOMAIN, one without records of the type has an empty answer."""
 import socket
 import struct
@@ -33,12 +33,18 @@ class NameServer:
         self.names = {}
         self.broken = None  # an RCODE that everything is answered with
         self.is_silent = False
-        self.questions = []
+        self.truncates = False  # UDP answers say that the whole is to be had over TCP
+        self.questions, self.n_tcp = [], 0
         self.lock = threading.Lock()
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         self.sock.bind(("127.0.0.1", self.port))
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", self.port))
+        self.listener.listen()
         threading.Thread(target=self._serve, daemon=True).start()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def resolver(self):
@@ -59,6 +65,37 @@ class NameServer:
 
     def close(self):
         self.sock.close()
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve_tcp, args=(sock,), daemon=True).start()
+
+    def _serve_tcp(self, sock):
+        """Questions and answers with their length in front (RFC 1035 4.2.2), sent in pieces as a slow network would."""
+        def read(n):
+            data = b""
+            while len(data) < n:
+                piece = sock.recv(n - len(data))
+                if not piece:
+                    raise OSError("closed")
+                data += piece
+            return data
+
+        with sock:
+            try:
+                while True:
+                    answer = self._answer(read(struct.unpack("!H", read(2))[0]))
+                    self.n_tcp += 1
+                    data = struct.pack("!H", len(answer)) + answer
+                    for at in range(0, len(data), 700):
+                        sock.sendall(data[at:at + 700])
+            except OSError:
+                return
 
     def _serve(self):
         while True:
@@ -68,7 +105,10 @@ class NameServer:
                 return
             if len(data) > 12 and not self.is_silent:
                 try:
-                    self.sock.sendto(self._answer(data), peer)
+                    answer = self._answer(data)
+                    if self.truncates:
+                        answer = answer[:2] + bytes([answer[2] | 0x02]) + answer[3:6] + b"\0\0" + answer[8:12] + data[12:]
+                    self.sock.sendto(answer, peer)
                 except OSError:
                     return
 
