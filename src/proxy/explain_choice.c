@@ -27,7 +27,8 @@ static bool is_full(const struct explain_group *out, uint32_t target)
 static uint32_t draw(struct choice *choice, const uint16_t *tried, uint32_t n_tried)
 {
     uint16_t all[EXCHANGE_TRIED_MAX];
-    memcpy(all, tried, n_tried * sizeof(*tried));
+    for (uint32_t i = 0; i < n_tried; i++)
+        all[i] = tried[i];
     for (;;) {
         uint32_t target = select_in(choice->out->group, &choice->corner, choice->now_ns, &choice->rng,
                                     choice->out->hash, all, n_tried);
