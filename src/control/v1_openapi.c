@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The API described in OpenAPI 3.1, from the tables that make it: routes, resources, and the schema of the
  * configuration. Nothing is said here that one of them does not say. */
+#include "control/api_detail.h"
 #include "control/handlers.h"
 #include "control/router.h"
 #include "control/v1.h"
@@ -157,6 +158,19 @@ static void write_parameter(struct text *out, const char **joint, const char *in
     *joint = ",";
 }
 
+static void write_detail_parameters(struct text *out, const char **joint, const struct api_detail *detail)
+{
+    const char *list = detail ? detail->query : "";
+    struct slice name, type;
+    bool is_required;
+    while (api_detail_next(&list, &name, &type, &is_required)) {
+        text_printf(
+            out, "%s{\"in\":\"query\",\"name\":\"%.*s\",\"required\":false,\"schema\":{\"type\":\"%.*s\"}}",
+            *joint, SLICE_ARG(name), SLICE_ARG(type));
+        *joint = ",";
+    }
+}
+
 static void write_parameters(struct text *out, const struct api_route *route)
 {
     const char *joint = "";
@@ -183,7 +197,23 @@ static void write_parameters(struct text *out, const struct api_route *route)
     }
     if (route->handler == v1_post)
         write_parameter(out, &joint, "header", "Idempotency-Key", "string");
+    write_detail_parameters(out, &joint, api_detail_find(route->handler));
     text_add(out, SLICE("]"));
+}
+
+static void write_detail_body(struct text *out, const struct api_detail *detail)
+{
+    const char *list = detail->body, *joint = "";
+    struct slice name, type;
+    bool is_required;
+    text_add(out, SLICE("\"type\":\"object\",\"required\":["));
+    while (api_detail_next(&list, &name, &type, &is_required))
+        if (is_required)
+            text_printf(out, "\"%.*s\"", SLICE_ARG(name)); /* there is one at most */
+    text_add(out, SLICE("],\"properties\":{"));
+    for (list = detail->body; api_detail_next(&list, &name, &type, &is_required); joint = ",")
+        text_printf(out, "%s\"%.*s\":{\"type\":\"%.*s\"}", joint, SLICE_ARG(name), SLICE_ARG(type));
+    text_add(out, SLICE("},\"additionalProperties\":false"));
 }
 
 /* A change names what it needs; PATCH and lists are parts of it. */
@@ -201,7 +231,10 @@ static void write_body(struct text *out, const struct api_route *route)
         schema = "config";
     text_add(out,
              SLICE(",\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{"));
-    if (!schema || route->method == HTTP_PATCH)
+    const struct api_detail *detail = api_detail_find(route->handler);
+    if (detail && detail->body)
+        write_detail_body(out, detail);
+    else if (!schema || route->method == HTTP_PATCH)
         text_add(out, SLICE("\"type\":\"object\""));
     else if (route->handler == v1_replace)
         text_printf(out,
@@ -237,13 +270,42 @@ static void write_write_responses(struct text *out, const struct api_route *rout
     write_response(out, 503, "changes cannot be made now: nothing changed");
 }
 
+static const char *error_text(unsigned status)
+{
+    switch (status) {
+    case 400:
+        return "a parameter or the body cannot be read";
+    case 404:
+        return "there is none of that name";
+    case 409:
+        return "it exists already, or cannot be put in force: nothing changed";
+    case 415:
+        return "the body is not JSON";
+    case 422:
+        return "the configuration would not be valid: nothing changed";
+    case 503:
+        return "it cannot be answered or done now";
+    }
+    return "it went wrong";
+}
+
+static void write_detail_errors(struct text *out, const struct api_detail *detail, bool has_404)
+{
+    struct slice rest = slice_str(detail->statuses), one;
+    uint64_t status;
+    while (slice_next(&rest, ' ', &one))
+        if (slice_u64(one, &status) && !(has_404 && status == 404))
+            write_response(out, (unsigned)status, error_text((unsigned)status));
+}
+
 static void write_responses(struct text *out, const struct api_route *route)
 {
+    const struct api_detail *detail = api_detail_find(route->handler);
     bool is_drain = route->handler == v1_delete && route->resource == &resource_targets;
     bool is_list = route->handler == v1_list || route->handler == v1_versions_list;
     bool is_write = (route->resource && route->method != HTTP_GET) || route->handler == v1_config_put ||
                     route->handler == v1_versions_rollback;
-    text_printf(out, ",\"responses\":{\"%u\":{", is_drain ? 202 : 200);
+    text_printf(out, ",\"responses\":{\"%u\":{", detail ? detail->success : is_drain ? 202 : 200);
     write_pair(out, "description", is_drain ? "it is draining" : "done");
     text_add(out, SLICE("}"));
     if (route->handler == v1_post || route->handler == v1_put)
@@ -262,6 +324,8 @@ static void write_responses(struct text *out, const struct api_route *route)
         write_response(out, 404, "there is none of that name");
     if (is_write)
         write_write_responses(out, route);
+    if (detail)
+        write_detail_errors(out, detail, strchr(route->pattern, '{') != NULL);
     text_add(out, SLICE("}"));
 }
 

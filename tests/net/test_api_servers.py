@@ -12,8 +12,24 @@ from test_api_server import ADMIN, OPERATE, READ, bearer, tokens
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
 
+def is_documented(proxy, method, path, status):
+    """Every answer and parameter that a test meets must stand in the OpenAPI document."""
+    if not hasattr(proxy, "openapi"):
+        proxy.openapi = json.loads(proxy.get("/v1/openapi.json")[1])["paths"]
+    path, _, query = path.partition("?")
+    for pattern, operations in proxy.openapi.items():
+        if re.fullmatch(re.sub(r"\\?\{\w+\\?\}", "[^/]+", re.escape(pattern)), path):
+            operation = operations[method.lower()]
+            assert str(status) in operation["responses"], (method, path, status)
+            known = {parameter["name"] for parameter in operation["parameters"]}
+            assert {part.split("=")[0] for part in query.split("&") if part} <= known, (path, query)
+            return True
+    return False
+
+
 def call(proxy, method, path, body=None, status=200, fields=()):
     """The decoded answer of the API; `status` is what is expected."""
+    assert is_documented(proxy, method, path, status), path
     connection = http.client.HTTPConnection(*proxy.admin, timeout=30)
     try:
         headers = dict(fields)
