@@ -4,6 +4,7 @@
 #include "cli/process_internal.h"
 
 #include "core/log.h"
+#include "health/states.h"
 
 #include <stdlib.h>
 
@@ -36,6 +37,31 @@ static uint32_t list_limiters(const struct snapshot *snapshot, struct limiter **
     return n;
 }
 
+/* As sources and operators call it. */
+static const char *status_word(uint32_t state)
+{
+    return state == TARGET_ACTIVE ? "healthy" : target_state_word((enum target_state)state);
+}
+
+static uint32_t list_targets(const struct snapshot *snapshot, struct roster_target *targets)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < snapshot->n_groups; g++) {
+        const struct snap_group *group = &snapshot->groups[g];
+        for (uint32_t t = 0; t < group->n_targets; t++, n++)
+            if (targets)
+                targets[n] =
+                    (struct roster_target){.group = group->config->name,
+                                           .name = slice_str(group->targets[t]->name),
+                                           .weight = group->config->targets[t].weight,
+                                           .state = &group->targets[t]->health.state,
+                                           .checked_wall_ns = &group->targets[t]->health.checked_wall_ns,
+                                           .accusers = &group->targets[t]->health.accusers,
+                                           .arg = &group->targets[t]->health};
+    }
+    return n;
+}
+
 static void tell_snapshot(struct snapshot *snapshot, struct shared_state *shared)
 {
     for (uint32_t g = 0; g < snapshot->n_groups; g++)
@@ -64,11 +90,19 @@ void share_apply(struct process *process, struct snapshot *snapshot)
                                      .tls = snapshot->shared_tls};
     struct shared_table *tables = calloc(snapshot->n_groups + 1, sizeof(*tables));
     struct limiter **limiters = calloc(list_limiters(snapshot, NULL) + 1, sizeof(struct limiter *));
-    iso_assert(tables != NULL && limiters != NULL);
-    uint32_t n = list_tables(snapshot, tables), n_limiters = list_limiters(snapshot, limiters);
-    shared_state_apply(process->shared, config->set ? &options : NULL, tables, n, limiters, n_limiters);
+    struct roster_target *targets = calloc(list_targets(snapshot, NULL) + 1, sizeof(*targets));
+    iso_assert(tables && limiters && targets);
+    const struct shared_objects objects = {.tables = tables,
+                                           .n_tables = list_tables(snapshot, tables),
+                                           .limiters = limiters,
+                                           .n_limiters = list_limiters(snapshot, limiters),
+                                           .targets = targets,
+                                           .n_targets = list_targets(snapshot, targets),
+                                           .words = {.of_state = status_word, .suspect = health_suspect}};
+    shared_state_apply(process->shared, config->set ? &options : NULL, &objects);
     free(tables);
     free(limiters);
+    free(targets);
     if (config->set)
         tell_snapshot(snapshot, process->shared);
     process->view.shared = process->shared;

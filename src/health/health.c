@@ -465,12 +465,23 @@ static void on_rung(struct loop *loop, void *arg)
     atomic_exchange_explicit(&health->is_rung, false, memory_order_acq_rel);
     for (uint32_t g = 0; g < health->n_groups; g++)
         group_judge(health->groups[g]);
+    for (uint32_t i = 0; i < health->n_watches; i++)
+        if (atomic_exchange_explicit(&health->watches[i]->status->is_suspect, 0, memory_order_relaxed))
+            watch_check_now(health->watches[i]);
 }
 
 void health_ring(struct health *health)
 {
     if (!atomic_exchange_explicit(&health->is_rung, true, memory_order_acq_rel))
         loop_post(&health->loop, &health->ring_call);
+}
+
+void health_suspect(void *arg)
+{
+    struct health_status *status = arg;
+    atomic_store_explicit(&status->is_suspect, 1, memory_order_relaxed);
+    if (status->watcher)
+        health_ring(status->watcher);
 }
 
 static void stop(struct loop *loop, void *arg)

@@ -68,6 +68,10 @@ void health_end_drain(struct health_status *status, struct slice group, struct s
  * health_stop(). */
 void health_ring(struct health *health);
 
+/* Another node says that a target (its struct health_status) is unhealthy: it is checked at once, in between
+ * its regular checks. Threads: any, until health_stop(). */
+void health_suspect(void *status);
+
 /* Ends the thread and its probes. Threads: control. */
 void health_stop(struct health **health);
 

@@ -42,6 +42,9 @@ struct health_status {
     _Atomic uint64_t ejections, spared; /* by passive checks; left in by the cap or by the panic threshold */
     _Atomic uint32_t is_ejected;
     _Atomic uint32_t is_warned_of; /* unhealthy_threshold deep checks in a row failed, which only warn */
+    /* any thread writes too */
+    _Atomic uint32_t accusers;   /* other nodes that say it is unhealthy (shared/roster) */
+    _Atomic uint32_t is_suspect; /* and it was not checked since: health_suspect() */
     /* set once before publishing */
     _Atomic uint32_t *epoch; /* of the group; shared */
     struct health *watcher;  /* shared: whom workers ring (health_ring); NULL: nobody watches */

@@ -27,6 +27,8 @@ static void on_health(void *owner, enum redis_health health, const char *why)
         else if (before == REDIS_AWAY)
             log_notice("shared state: %s answers", state->endpoint);
         state->is_out = false;
+        if (before == REDIS_AWAY)
+            roster_again(state->roster);
         state_send_writes(state);
         return;
     }
@@ -46,6 +48,10 @@ static void on_ears_health(void *owner, enum redis_health health, const char *wh
 static void on_message(void *owner, struct slice channel, struct slice key)
 {
     struct shared_state *state = owner;
+    if (slice_eq(channel, slice_str(roster_channel))) {
+        roster_hear(state->roster, key);
+        return;
+    }
     for (uint32_t i = 0; i < state->n_tables; i++) {
         uint64_t table_key;
         if (session_key_in_table(key, state->tables[i].group, &state->tables[i].salt, &table_key))
@@ -111,12 +117,11 @@ void shared_state_report(struct shared_state *state, struct shared_report *repor
 
 struct apply {
     struct shared_state *state;
-    struct limiter **limiters;
-    uint32_t n_limiters;
     const struct shared_options *options; /* NULL: none */
-    bool is_new;                          /* other than before */
+    const struct shared_objects *objects;
+    bool is_new; /* options other than before */
     struct shared_table *tables;
-    uint32_t n_tables;
+    struct limiter **limiters;
     sem_t done;
     struct loop_call call;
 };
@@ -130,6 +135,7 @@ static void free_tables(struct shared_table *tables, uint32_t n)
 
 static void disconnect(struct shared_state *state)
 {
+    roster_use(state->roster, NULL);
     redis_free(&state->calls);
     redis_free(&state->ears);
     atomic_store_explicit(&state->health, REDIS_AWAY, memory_order_relaxed);
@@ -138,7 +144,7 @@ static void disconnect(struct shared_state *state)
 
 static void connect_to(struct shared_state *state, const struct shared_options *from)
 {
-    static const char *const channels[] = {channel_forget, NULL};
+    static const char *const channels[] = {channel_forget, roster_channel, NULL};
     static const struct redis_events calls = {.on_health = on_health};
     static const struct redis_events ears = {.on_health = on_ears_health, .on_message = on_message};
     struct redis_options options = {.host = from->host,
@@ -150,6 +156,7 @@ static void connect_to(struct shared_state *state, const struct shared_options *
                                     .timeout_ms = from->timeout_ms};
     snprintf(state->endpoint, sizeof(state->endpoint), "%.*s:%u", SLICE_ARG(from->host), from->port);
     state->calls = redis_new(&state->loop, &state->bufs, state->tls, &options, &calls, state);
+    roster_use(state->roster, state->calls);
     options.channels = channels;
     state->ears = redis_new(&state->loop, &state->bufs, state->tls, &options, &ears, state);
 }
@@ -158,10 +165,12 @@ static void on_apply(struct loop *loop, void *arg)
 {
     struct apply *apply = arg;
     struct shared_state *state = apply->state;
+    const struct shared_objects *objects = apply->objects;
     free_tables(state->tables, state->n_tables);
-    fleet_set_limiters(state->fleet, apply->limiters, apply->n_limiters);
     state->tables = apply->tables;
-    state->n_tables = apply->n_tables;
+    state->n_tables = objects->n_tables;
+    fleet_set_limiters(state->fleet, apply->limiters, objects->n_limiters);
+    roster_set(state->roster, &objects->words, objects->targets, objects->n_targets);
     if (apply->is_new) {
         disconnect(state);
         if (apply->options)
@@ -197,22 +206,20 @@ static bool same_options(const struct shared_options *a, const struct shared_opt
 }
 
 void shared_state_apply(struct shared_state *state, const struct shared_options *options,
-                        const struct shared_table *tables, uint32_t n_tables, struct limiter *const *limiters,
-                        uint32_t n_limiters)
+                        const struct shared_objects *objects)
 {
-    struct apply apply = {.state = state, .options = options, .n_tables = n_tables, .n_limiters = n_limiters};
-    apply.limiters = calloc(n_limiters + 1, sizeof(struct limiter *));
-    iso_assert(apply.limiters != NULL);
-    for (uint32_t i = 0; i < n_limiters; i++)
-        apply.limiters[i] = limiters[i];
+    struct apply apply = {.state = state, .options = options, .objects = objects};
     apply.is_new =
         state->has_options != (options != NULL) || (options && !same_options(options, &state->options));
-    apply.tables = calloc(n_tables + 1, sizeof(*tables));
-    iso_assert(apply.tables != NULL && sem_init(&apply.done, 0, 0) == 0);
-    for (uint32_t i = 0; i < n_tables; i++) {
-        apply.tables[i] = tables[i];
-        apply.tables[i].group = copy(tables[i].group);
+    apply.tables = calloc(objects->n_tables + 1, sizeof(*apply.tables));
+    apply.limiters = calloc(objects->n_limiters + 1, sizeof(struct limiter *));
+    iso_assert(apply.tables && apply.limiters && sem_init(&apply.done, 0, 0) == 0);
+    for (uint32_t i = 0; i < objects->n_tables; i++) {
+        apply.tables[i] = objects->tables[i];
+        apply.tables[i].group = copy(objects->tables[i].group);
     }
+    for (uint32_t i = 0; i < objects->n_limiters; i++)
+        apply.limiters[i] = objects->limiters[i];
     apply.call = (struct loop_call){.fn = on_apply, .arg = &apply};
     loop_post(&state->loop, &apply.call);
     while (sem_wait(&apply.done) < 0) {
@@ -253,11 +260,13 @@ iso_err shared_state_start(struct shared_state **out)
     state->tls = tls_thread_new(&state->loop, &state->bufs);
     state->outbox = outbox_new(OUTBOX_MAX);
     state->fleet = fleet_new(&state->loop);
+    state->roster = roster_new(&state->loop);
     loop_timer_init(&state->resend_timer, state_on_resend);
     if (pthread_create(&state->thread, NULL, state_main, state) != 0) {
         tls_thread_free(state->tls);
         outbox_free(&state->outbox);
         fleet_free(&state->fleet);
+        roster_free(&state->roster);
         loop_fini(&state->loop);
         buf_pool_fini(&state->bufs);
         free(state);
@@ -290,6 +299,7 @@ void shared_state_stop(struct shared_state **stopped)
     buf_pool_fini(&state->bufs);
     outbox_free(&state->outbox);
     fleet_free(&state->fleet);
+    roster_free(&state->roster);
     free_tables(state->tables, state->n_tables);
     forget_options(state);
     free(state);

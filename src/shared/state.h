@@ -20,6 +20,7 @@
 #include "net/loop.h"
 #include "shared/fleet.h"
 #include "shared/local.h"
+#include "shared/roster.h"
 #include "tls/client.h"
 
 struct shared_state;
@@ -67,12 +68,20 @@ struct shared_table {
 
 /* Starts the thread, without a server yet. Threads: control, after signals are blocked. */
 iso_err shared_state_start(struct shared_state **out) ISO_MUST_USE;
-/* From now on this server (NULL: none), these tables and these limiters; connections stay when the options
- * are the same. When this returns, tables and limiters of before are no longer touched. Threads: control;
- * waits for the thread, some tens of microseconds. */
+/* What the current configuration has that the store is about; arrays are copied. */
+struct shared_objects {
+    const struct shared_table *tables; /* of sessions */
+    struct limiter *const *limiters;   /* that all nodes share */
+    const struct roster_target *targets;
+    struct roster_words words; /* for them */
+    uint32_t n_tables, n_limiters, n_targets;
+};
+
+/* From now on this server (NULL: none) and these objects; connections stay when the options are the same.
+ * When this returns, objects of before are no longer touched. Threads: control; waits for the thread, some
+ * tens of microseconds. */
 void shared_state_apply(struct shared_state *state, const struct shared_options *options,
-                        const struct shared_table *tables, uint32_t n_tables, struct limiter *const *limiters,
-                        uint32_t n_limiters);
+                        const struct shared_objects *objects);
 /* Ends the thread; calls that are under way do not come back. The loops of workers must still exist. Threads:
  * control. */
 void shared_state_stop(struct shared_state **state);

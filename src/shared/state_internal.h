@@ -22,6 +22,7 @@ struct shared_state {
     struct tls_thread *tls;
     /* the thread's */
     struct redis *calls, *ears;  /* owns; NULL: no server is configured */
+    struct roster *roster;       /* owns */
     struct fleet *fleet;         /* owns */
     struct outbox *outbox;       /* owns */
     struct shared_table *tables; /* owns */
