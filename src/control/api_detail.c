@@ -9,7 +9,7 @@
 
 static const struct api_detail details[] = {
     {page_api_health, 200, GROUP, NULL, "404 503"},
-    {api_metrics, 200, GROUP, NULL, "404 503"},
+    {api_metrics, 200, GROUP " history:boolean", NULL, "404 503"},
     {api_config_get, 200, GROUP, NULL, "404 503"},
     {api_config_algorithm, 200, GROUP, "algorithm!:string", CHANGE},
     {api_config_health, 200, GROUP,

@@ -69,12 +69,17 @@ void api_metrics(struct api_call *call)
     const struct history *history = call->view->history;
     struct text *out = &call->reply.body;
     char name[RECORDER_NAME_MAX];
+    struct slice wish;
     if (!group)
         return;
     text_printf(out, "{\"target_group\":");
     text_json(out, group->config->name);
     text_printf(out, ",");
     write_now(call, group, out);
+    if (api_query(call, "history", &wish) && slice_eq(wish, SLICE("false"))) {
+        text_printf(out, "}\n");
+        return;
+    }
     text_printf(out, ",\"history\":{\"step_seconds\":%d,", HISTORY_STEP_S);
     if (history) {
         write_points(history, history_find(history, recorder_name(group, NULL, name)), out);

@@ -189,6 +189,7 @@ def test_metrics_show_rates_now_and_by_server_and_a_history_G4(stand):
     by_server = metrics["requests_by_server"]
     assert {server: figures["total_requests"] for server, figures in by_server.items()} == {identity(b): 20 for b in backends}
     assert metrics["history"]["step_seconds"] == 10
+    assert "history" not in call(proxy, "GET", "/api/metrics?history=false")
 
     def point():
         history = call(proxy, "GET", "/api/metrics")["history"]
