@@ -343,3 +343,22 @@ def test_an_answer_too_long_for_a_datagram_comes_over_tcp(stand, dns):
                         resolver={**dns.resolver, "family": "ipv4"})
     assert len(targets(proxy)) == 301 and dns.n_tcp >= 1
     assert wait_until(lambda: proxy.metrics().total("target_up", target=f"many.test/127.0.0.11:{port}") == 1)
+
+
+def test_the_next_name_server_is_asked_when_one_does_not_answer(stand, dns):
+    port, _ = backends_at(stand, ["127.0.0.11"])
+    dead = NameServer()
+    dead.is_silent = True
+    dns.set("app.test", a("127.0.0.11"))
+    proxy = stand.proxy({"host": "app.test", "port": port},
+                        resolver={"servers": [f"127.0.0.1:{dead.port}", *dns.resolver["servers"]], "family": "ipv4"})
+    assert wait_until(lambda: targets(proxy))
+    assert dead.n_questions("app.test") == 0 and stand.ask().body == b"127.0.0.11"
+    dead.close()
+
+
+def test_without_servers_names_come_from_the_system(stand):
+    backend = stand.backend(name="here")
+    proxy = stand.proxy({"host": "localhost", "port": backend.port})
+    assert f"localhost/127.0.0.1:{backend.port}" in targets(proxy)
+    assert stand.ask().body == b"here"
