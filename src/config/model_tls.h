@@ -25,6 +25,7 @@ struct config_clients {
 struct config_certificate {
     struct slice name;
     struct slice cert_file, key_file;    /* key_file.ptr NULL: the key is in cert_file */
+    struct slice cert_pem, key_pem;      /* in place of files; cert_pem.ptr NULL: there are files */
     struct slice ocsp_file;              /* ptr NULL: none */
     struct config_clients clients;       /* not set: as the listener says */
     enum config_tls_version max_version; /* 0: the same */

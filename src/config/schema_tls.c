@@ -23,10 +23,15 @@ static const struct schema_choice auths[] = {
 #define HOLDER struct config_certificate
 static const struct schema_key certificate_keys[] = {
     REQUIRED_TEXT("name", name, check_name, EXPECT_NAME, "what listeners call it, unique"),
-    REQUIRED_TEXT("cert_file", cert_file, check_file, EXPECT_FILE,
-                  "PEM: the certificate, then its chain; it serves its subject alternative names"),
+    TEXT("cert_file", cert_file, check_file, EXPECT_FILE, NULL,
+         "PEM: the certificate, then its chain; it serves its subject alternative names"),
     TEXT("key_file", key_file, check_file, EXPECT_FILE, NULL,
          "PEM: its private key, without a passphrase; unset: in cert_file"),
+    TEXT("cert_pem", cert_pem, NULL, NULL, NULL, "the same text in place of cert_file, as the API brings it"),
+    TEXT(
+        "key_pem", key_pem, NULL, NULL, NULL,
+        "the same in place of key_file; the API never shows it again, and keeps it when it is left out while "
+        "cert_pem stays"),
     TEXT("ocsp_file", ocsp_file, check_file, EXPECT_FILE, NULL,
          "DER: an OCSP answer that clients get with the certificate"),
     CLIENT_KEYS,

@@ -29,6 +29,22 @@ static void settle_clients(struct validator *v, struct config_clients *clients, 
         validate_fault(v, doc_get(node, "crl_file"), "stands without client_ca_file");
 }
 
+/* Files, or texts. */
+static void check_material(struct validator *v, const struct doc_node *node)
+{
+    bool has_file = validate_has(node, "cert_file"), has_pem = validate_has(node, "cert_pem");
+    if (!has_file && !has_pem)
+        validate_fault(v, node,
+                       "has no \"cert_file\": PEM: the certificate, then its chain; nor \"cert_pem\" in its "
+                       "place");
+    else if (has_file && has_pem)
+        validate_fault(v, doc_get(node, "cert_pem"), "stands beside cert_file, expected one of them");
+    else if (has_file && validate_has(node, "key_pem"))
+        validate_fault(v, doc_get(node, "key_pem"), "belongs to cert_pem; expected key_file");
+    else if (has_pem && validate_has(node, "key_file"))
+        validate_fault(v, doc_get(node, "key_file"), "belongs to cert_file; expected key_pem");
+}
+
 void validate_certificates(struct validator *v)
 {
     const struct doc_node *node = doc_get(v->doc->root, "certificates");
@@ -37,6 +53,8 @@ void validate_certificates(struct validator *v)
         struct config_certificate *certificate = &v->config->certificates[i];
         certificate->place = place_of(v, node);
         settle_clients(v, &certificate->clients, node);
+        if (node->kind == DOC_MAP)
+            check_material(v, node);
         if (certificate->name.ptr)
             names_add(&v->certificates, certificate->name, i, doc_get(node, "name"));
     }

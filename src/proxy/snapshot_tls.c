@@ -37,7 +37,8 @@ static void warn_expired(const struct config_certificate *config, const struct t
     time_t t = (time_t)(now_s > end_s ? end_s : begin_s);
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&t, &tm));
     diag_add(diag, DIAG_WARNING, config->place.file, config->place.line, config->place.column,
-             config->place.path, "the certificate in %s %s %s", text_of(config->cert_file),
+             config->place.path, "the certificate in %s %s %s",
+             config->cert_file.ptr ? text_of(config->cert_file) : "cert_pem",
              now_s > end_s ? "has expired: it was valid until" : "is not valid yet: it begins on", when);
 }
 
@@ -59,6 +60,8 @@ static iso_err load_cert(const struct config_certificate *config, struct tls_cer
 {
     const struct tls_cert_files files = {.name = text_of(config->name),
                                          .cert_file = text_of(config->cert_file),
+                                         .cert_pem = text_of(config->cert_pem),
+                                         .key_pem = text_of(config->key_pem),
                                          .key_file = text_of(config->key_file),
                                          .ocsp_file = text_of(config->ocsp_file),
                                          .policy = policy_of(&config->clients, config->max_version)};

@@ -52,14 +52,27 @@ static char *copy(const char *text)
     return out;
 }
 
-static BIO *open_pem(const char *path, unsigned char **data)
+/* Where PEM comes from, and what faults call it. */
+struct pem {
+    const char *path; /* NULL: it is `text` */
+    const char *text;
+    const char *key; /* of the configuration */
+};
+
+static const char *pem_name(const struct pem *pem)
+{
+    return pem->path ? pem->path : pem->key;
+}
+
+/* *data is NULL for a text. */
+static BIO *open_pem(const struct pem *pem, unsigned char **data)
 {
     enum { PEM_BYTES_MAX = 1 << 20 };
-    size_t len;
-    *data = tls_read_file(path, PEM_BYTES_MAX, &len);
-    if (!*data)
+    size_t len = pem->path ? 0 : strlen(pem->text);
+    *data = pem->path ? tls_read_file(pem->path, PEM_BYTES_MAX, &len) : NULL;
+    if (pem->path && !*data)
         return NULL;
-    BIO *bio = BIO_new_mem_buf(*data, (int)len);
+    BIO *bio = BIO_new_mem_buf(*data ? (const void *)*data : pem->text, (int)len);
     iso_assert(bio != NULL);
     return bio;
 }
@@ -76,41 +89,57 @@ static int no_passphrase(char *out, int cap, int is_writing, void *arg)
     return -1;
 }
 
-static iso_err load_chain(struct tls_cert *cert, const char *path, struct tls_fault *fault)
+static struct pem cert_of(const struct tls_cert_files *files)
+{
+    return (struct pem){files->cert_file, files->cert_pem, files->cert_file ? "cert_file" : "cert_pem"};
+}
+
+static struct pem key_of(const struct tls_cert_files *files)
+{
+    if (!files->key_file && !files->key_pem)
+        return cert_of(files);
+    return (struct pem){files->key_file, files->key_pem, files->key_file ? "key_file" : "key_pem"};
+}
+
+static iso_err load_chain(struct tls_cert *cert, const struct tls_cert_files *files, struct tls_fault *fault)
 {
     unsigned char *data;
-    BIO *bio = open_pem(path, &data);
+    const struct pem pem = cert_of(files);
+    const char *path = pem_name(&pem);
+    BIO *bio = open_pem(&pem, &data);
     if (!bio)
-        return tls_fail(fault, "cert_file", "cannot read %s: %s", path, strerror(errno));
+        return tls_fail(fault, pem.key, "cannot read %s: %s", path, strerror(errno));
     cert->leaf = PEM_read_bio_X509_AUX(bio, NULL, no_passphrase, NULL);
     for (X509 *next; cert->leaf && (next = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL));)
         iso_assert(sk_X509_push(cert->chain, next) > 0);
     unsigned long last = ERR_peek_last_error();
     close_pem(bio, data);
     if (!cert->leaf)
-        return tls_fail(fault, "cert_file", "no certificate in %s, expected PEM", path);
+        return tls_fail(fault, pem.key, "no certificate in %s, expected PEM", path);
     if (ERR_GET_LIB(last) != ERR_LIB_PEM || ERR_GET_REASON(last) != PEM_R_NO_START_LINE)
-        return tls_fail(fault, "cert_file", "a certificate of the chain in %s is damaged", path);
+        return tls_fail(fault, pem.key, "a certificate of the chain in %s is damaged", path);
     ERR_clear_error();
     return ISO_OK;
 }
 
 static iso_err load_key(struct tls_cert *cert, const struct tls_cert_files *files, struct tls_fault *fault)
 {
-    const char *path = files->key_file ? files->key_file : files->cert_file;
-    const char *key = files->key_file ? "key_file" : "cert_file";
+    const struct pem pem = key_of(files), chain = cert_of(files);
+    const char *path = pem_name(&pem), *key = pem.key;
     unsigned char *data;
-    BIO *bio = open_pem(path, &data);
+    BIO *bio = open_pem(&pem, &data);
     if (!bio)
         return tls_fail(fault, key, "cannot read %s: %s", path, strerror(errno));
     cert->key = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
     close_pem(bio, data);
     if (!cert->key)
         return tls_fail(fault, key, "no private key in %s, expected PEM without a passphrase%s", path,
-                        files->key_file ? "" : "; or name it by key_file");
+                        key != chain.key   ? ""
+                        : files->cert_file ? "; or name it by key_file"
+                                           : "; or put it into key_pem");
     if (X509_check_private_key(cert->leaf, cert->key) != 1) {
         ERR_clear_error();
-        return tls_fail(fault, key, "%s is not the key of the certificate in %s", path, files->cert_file);
+        return tls_fail(fault, key, "%s is not the key of the certificate in %s", path, pem_name(&chain));
     }
     return ISO_OK;
 }
@@ -192,7 +221,7 @@ iso_err tls_cert_load(const struct tls_cert_files *files, struct tls_cert **out,
     cert->policy.crl_file = copy(files->policy.crl_file);
     cert->chain = sk_X509_new_null();
     iso_assert(cert->chain != NULL);
-    iso_err err = load_chain(cert, files->cert_file, fault);
+    iso_err err = load_chain(cert, files, fault);
     if (!err)
         err = load_key(cert, files, fault);
     if (!err)

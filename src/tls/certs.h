@@ -23,8 +23,10 @@ struct tls_policy {
 /* As the configuration names them; texts end in NUL; NULL: not given. */
 struct tls_cert_files {
     const char *name;
-    const char *cert_file; /* PEM: the certificate, then its chain */
-    const char *key_file;  /* PEM, without a passphrase; NULL: in cert_file */
+    const char *cert_file; /* PEM: the certificate, then its chain; NULL: it is in cert_pem */
+    const char *key_file;  /* PEM, without a passphrase; NULL: with the certificate */
+    const char *cert_pem;  /* the same as text, in place of the files; NULL: it is in cert_file */
+    const char *key_pem;   /* NULL: with the certificate */
     const char *ocsp_file; /* DER: an answer to staple */
     struct tls_policy policy;
 };

@@ -395,6 +395,49 @@ def test_a_reload_is_a_version_like_any_other(stand):
     assert api.get("/v1/config") == api.proxy.config and served_by(stand) == {"a", "b"}
 
 
+def read_file(path):
+    with open(path, encoding="ascii") as text:
+        return text.read()
+
+
+def test_key_material_comes_in_and_never_out(stand, tmp_path):
+    from harness.tls import Authority, tls_wire
+    authority = Authority(tmp_path)
+    first, second = (authority.issue(name, "shop.example") for name in ("first", "second"))
+    api, _ = start(stand)
+    port = free_port()
+    cert, key = read_file(first["cert_file"]), read_file(first["key_file"])
+    status, _, answer = api("POST", "/v1/certificates", {"name": "shop", "cert_pem": cert, "key_pem": key})
+    assert status == 201 and "key_pem" not in answer and answer["cert_pem"] == cert
+    assert api("POST", "/v1/load-balancers/lb/listeners",
+               {"port": port, "protocol": "HTTPS", "certificates": "shop", "default_target_group": "web"})[0] == 201
+    api.proxy.baseline += 1
+    api.proxy.config["load_balancers"][0]["listeners"].append({"port": port})
+
+    def answers():
+        wire = tls_wire(("127.0.0.1", port), authority.context(), "shop.example")
+        wire.request("GET", "/", [("Connection", "close")])
+        status = wire.read_response("GET").status
+        wire.close()
+        return status
+
+    assert answers() == 200
+    for path in ("/v1/certificates", "/v1/certificates/shop", "/v1/config", "/v1/versions", "/v1/versions/2"):
+        assert "PRIVATE KEY" not in json.dumps(api.get(path)), path
+    version = api.get("/v1/versions")["items"][0]["version"]
+    assert api("PUT", "/v1/config", api.get("/v1/config"))[2]["version"] == version, "what was shown can be written back"
+    assert api("PUT", "/v1/certificates/shop", api.get("/v1/certificates/shop"))[2]["version"] == version
+    assert api("PATCH", "/v1/certificates/shop", {"max_version": "1.2"})[0] == 200 and answers() == 200
+    mismatch = {"cert_pem": read_file(second["cert_file"]), "key_pem": key}
+    assert "key" in api.fails(422, "invalid", "PUT", "/v1/certificates/shop", mismatch)["path"]
+    api.fails(422, "invalid", "PUT", "/v1/certificates/shop", {"cert_pem": read_file(second["cert_file"])})
+    api.fails(422, "invalid", "PUT", "/v1/certificates/shop", {"cert_pem": "nonsense", "key_pem": key})
+    assert api("PUT", "/v1/certificates/shop", {"cert_pem": read_file(second["cert_file"]),
+                                                "key_pem": read_file(second["key_file"])})[0] == 200
+    assert answers() == 200
+    api.fails(409, "in_use", "DELETE", "/v1/certificates/shop")
+
+
 # ---- draining and the end
 
 def test_a_deleted_target_ends_what_it_has_E1(stand):
