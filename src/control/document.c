@@ -47,17 +47,14 @@ void document_write_changes(const struct config *from, const struct config *to, 
     arena_fini(&arena);
 }
 
-static void remember(struct document *document, struct slice who, uint64_t wall_ms, struct slice changes)
+static void remember(struct document *document, struct slice who, uint64_t wall_ms, struct slice changes,
+                     struct slice json)
 {
-    struct text text;
-    text_init(&text);
-    json_write(document->doc.root, NULL, &text);
     versions_add(&document->versions, &(struct version_info){.number = document->version,
                                                              .wall_ms = wall_ms,
                                                              .who = who,
                                                              .changes = changes,
-                                                             .document = text_slice(&text)});
-    text_fini(&text);
+                                                             .document = json});
 }
 
 /* Faults of a change go to the change; between two, nobody finds any. */
@@ -95,21 +92,28 @@ struct document *document_new(struct loop *loop, const struct document_hooks *ho
     versions_init(&document->versions);
     document->idempotency = idempotency_table_new();
     adopt_doc(document, doc);
-    remember(document, who, clock_wall_ns() / NS_PER_MS, SLICE("[]"));
+    struct text json;
+    text_init(&json);
+    json_write(document->doc.root, document->hooks.local_keys, &json);
+    remember(document, who, clock_wall_ns() / NS_PER_MS, SLICE("[]"), text_slice(&json));
+    text_fini(&json);
     return document;
 }
 
-static void tell_in_force(struct document *document, const struct change *change)
+/* The document is that of change->version from now on; written once, it is large. */
+static void come_into_force(struct document *document, struct change *change)
 {
-    struct text json;
-    if (!document->hooks.in_force)
-        return;
-    text_init(&json);
+    bool is_new = document->version != change->version; /* not a change of this node's own sections */
+    document->version = change->version;
+    change->wall_ms = clock_wall_ns() / NS_PER_MS;
     if (!change->json.len)
-        json_write(document->doc.root, document->hooks.local_keys, &json);
-    document->hooks.in_force(document->hooks.owner, document->version,
-                             text_slice(change->json.len ? &change->json : &json));
-    text_fini(&json);
+        json_write(document->doc.root, document->hooks.local_keys, &change->json);
+    struct slice json = text_slice(&change->json);
+    if (is_new)
+        remember(document, change->who, change->wall_ms,
+                 change->changes.len ? text_slice(&change->changes) : SLICE("[]"), json);
+    if (document->hooks.in_force)
+        document->hooks.in_force(document->hooks.owner, document->version, json);
 }
 
 static void finish(struct change *change, enum change_outcome outcome, const struct config *tried)
@@ -185,12 +189,7 @@ static void on_published(void *arg)
     } else {
         doc_edit_redo(&change->edit);
     }
-    bool is_new = document->version != change->version; /* not a change of this node's own sections */
-    document->version = change->version;
-    change->wall_ms = clock_wall_ns() / NS_PER_MS;
-    if (is_new)
-        remember(document, change->who, change->wall_ms, text_slice(&change->changes));
-    tell_in_force(document, change);
+    come_into_force(document, change);
     finish(change, CHANGE_MADE, NULL);
     compact(document);
     run_queue(document);
@@ -269,10 +268,8 @@ static struct config *decode(struct document *document, struct change *change)
 
 static void take_number(struct document *document, struct change *change)
 {
-    document->version = change->version = change->stored_version;
-    change->wall_ms = clock_wall_ns() / NS_PER_MS;
-    remember(document, change->who, change->wall_ms, SLICE("[]"));
-    tell_in_force(document, change);
+    change->version = change->stored_version;
+    come_into_force(document, change);
     finish(change, CHANGE_MADE, NULL);
 }
 

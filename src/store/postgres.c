@@ -42,6 +42,7 @@ struct postgres_kind {
     struct loop_io io;       /* of the connection */
     struct loop_timer timer; /* the next attempt, the next poll, or the end of a poll */
     uint32_t attempt;
+    bool is_connecting; /* the thread is at it */
     enum postgres_doing doing;
     struct store_call
         *call;         /* running, waiting for a poll to end, or in doubt while there is no connection */
@@ -66,6 +67,7 @@ static void connect(struct postgres_kind *kind)
     struct postgres_attempt *attempt = postgres_attempt_new(kind->url, store_timeout_ms(kind->store));
     attempt->owner = kind;
     attempt->job.done = on_attempt;
+    kind->is_connecting = true;
     blocking_do(kind->thread, &attempt->job);
 }
 
@@ -330,6 +332,7 @@ static void on_attempt(struct blocking_job *job)
 {
     struct postgres_attempt *attempt = container_of(job, struct postgres_attempt, job);
     struct postgres_kind *kind = attempt->owner;
+    kind->is_connecting = false;
     if (attempt->conn) {
         PGconn *conn = attempt->conn;
         attempt->conn = NULL;
@@ -405,7 +408,10 @@ static void postgres_close(void **taken)
     if (kind->call)
         finish(kind);
     loop_timer_remove(store_loop(kind->store), &kind->timer);
-    blocking_leave(&kind->thread);
+    if (kind->is_connecting)
+        blocking_leave(&kind->thread);
+    else
+        blocking_stop(&kind->thread);
     free(kind->url);
     free(kind);
 }

@@ -4,7 +4,9 @@ changes and nothing else (G7, G9, H1, H3; C-146, C-147)."""
 import copy
 import http.client
 import json
+import os
 import random
+import signal
 import sqlite3
 import threading
 import time
@@ -210,6 +212,52 @@ def test_H3_a_store_that_is_away_refuses_changes_and_nothing_else(stand, postgre
         assert postgres.query("SELECT max(number) FROM versions") == [(1,)]
     assert put_weight(proxy, a, 56)[0] == 200
     assert load.finish() > 100
+
+
+def test_an_upgrade_under_changes_loses_none(stand, tmp_path):
+    """Two processes on one file for a moment: what the old one acknowledged is in force in the new one."""
+    a = stand.backend(name="A")
+    config = stand.config(a, store={"url": f"sqlite:{tmp_path}/store.db"})
+    proxy = settled(stand.serve(config))
+    stand.proxies.remove(proxy)  # it ends here, and its successor with it
+    done = threading.Event()
+    acknowledged = []
+
+    def write():
+        weight = 100
+        while not done.is_set():
+            weight += 1
+            try:
+                status, body = put_weight(proxy, a, weight)
+            except (OSError, http.client.HTTPException):
+                continue  # the old process closed its listener
+            if status == 200:
+                acknowledged.append((body["version"], weight))
+            else:
+                assert status in (409, 503), body
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    status, out, err = stand.isobar("upgrade", "--pid", str(proxy.pid), timeout_s=90)
+    assert status == 0, err + proxy.stderr
+    successor = int(out.split()[1])
+    try:
+        count = len(acknowledged)
+        assert wait_until(lambda: len(acknowledged) > count + 3), "the new process takes changes"
+        done.set()
+        writer.join(30)
+        assert wait_until(lambda: weight_of(proxy, a) == acknowledged[-1][1])
+        versions = [version for version, _ in acknowledged]
+        assert versions == sorted(set(versions)) and len(versions) > 5
+        for version, weight in rows(f"{tmp_path}/store.db", "SELECT number, document FROM versions"):
+            if version in versions:
+                stored = json.loads(weight)["target_groups"][0]["targets"][0]["weight"]
+                assert stored == acknowledged[versions.index(version)][1]
+    finally:
+        done.set()
+        os.kill(successor, signal.SIGTERM)
+        proxy.process.wait(20)
+    proxy.assert_clean()
 
 
 def test_C_147_failed_changes_leave_nothing_behind(stand, postgres, tmp_path):
