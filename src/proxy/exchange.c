@@ -146,7 +146,7 @@ void exchange_answered(struct exchange *x)
     exchange_account(x);
     exchange_drop_upstream(x, x->upstream_reusable && x->request.is_done && !x->upstream_write_failed);
     /* A client that was ready to go on may have sent more already (pipelining). */
-    if (x->client->close_after && x->keep_alive)
+    if (x->client->close_after && x->keep_alive && !x->client->downstream->has_frames)
         x->client->unread_request |= conn_has_unread(&x->client->conn);
     if (x->request.is_done) {
         struct client *client = x->client;
