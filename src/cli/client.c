@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,6 +238,7 @@ bool client_call(const struct client *client, const struct client_request *reque
     struct text in;
     *reply = (struct client_reply){0};
     fault[0] = '\0';
+    signal(SIGPIPE, SIG_IGN); /* TLS writes by itself; a server that goes away is a fault, not an end */
     text_init(&reply->body);
     text_init(&in);
     bool ok = open_connection(client, &conn, fault);

@@ -339,22 +339,26 @@ static bool report_configs(struct plan *plan, struct text *json)
     return ok;
 }
 
-static int run(struct plan *plan)
+/* Fills the change of the options. What is wrong with how they go together, or NULL. */
+static const char *check_plan(struct plan *plan, struct change *change)
 {
     const char *wrong = plan->has_from ? plan_count(plan) : NULL;
     bool files = plan->config || plan->to,
          options = plan->weights || plan->add || plan->remove || plan->n_sets;
-    struct change change = {0};
     if (wrong)
-        ;
-    else if (files && options)
-        wrong = "--config and --to stand alone";
-    else if (files && !(plan->config && plan->to))
-        wrong = "--config and --to belong together";
-    else if (!files && !plan->weights)
-        wrong = "say what there is: --targets, --weights or --config";
-    else if (!files)
-        wrong = plan_change(plan, &change);
+        return wrong;
+    if (files && options)
+        return "--config and --to stand alone";
+    if (files)
+        return plan->config && plan->to ? NULL : "--config and --to belong together";
+    return plan->weights ? plan_change(plan, change) : "say what there is: --targets, --weights or --config";
+}
+
+static int run(struct plan *plan)
+{
+    struct change change = {0};
+    const char *wrong = check_plan(plan, &change);
+    bool files = plan->config != NULL;
     if (wrong) {
         fprintf(stderr, "isobar churn: %s; see isobar churn --help\n", wrong);
         return 2;

@@ -125,8 +125,9 @@ static void print_help(FILE *out)
 
 static int print_command_help(const struct command *command)
 {
-    printf("usage: isobar ctl %s %s [options]\n\nprints or does: %s\n\n%s", command->name, command->arguments,
-           command->what, command->help);
+    char first = command->what[0];
+    printf("usage: isobar ctl %s %s [options]\n\n%c%s.\n\n%s", command->name, command->arguments,
+           first >= 'a' && first <= 'z' ? first - 'a' + 'A' : first, command->what + 1, command->help);
     printf("  -a, --admin ADDRESS, --token-file FILE, --ca-file FILE, --json: as of every command, see "
            "isobar ctl "
            "--help\n  -h, --help             this text\n");
