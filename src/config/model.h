@@ -170,6 +170,7 @@ struct config_rule {
     struct config_rewrite rewrite;
     struct config_rate_limit rate_limit;
     struct config_sources sources;
+    struct config_jwt jwt;
 };
 
 /* TLS: passed on as it is; for listeners only. H2C and GRPC: HTTP/2 without TLS; for target groups only. */

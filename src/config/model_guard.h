@@ -5,6 +5,10 @@
 
 #include "core/ip.h"
 
+#include "config/model_tls.h"
+
+struct config_pair;
+
 /* By address; the longest prefix decides. */
 struct config_sources {
     struct ip_prefix *allow; /* none: all that are not denied */
@@ -27,6 +31,21 @@ struct config_hsts {
     bool set;
     uint32_t max_age_s;
     bool include_subdomains, preload;
+};
+
+/* JSON Web Tokens that requests must bring. */
+struct config_jwt {
+    bool set;
+    struct slice jwks_file;
+    struct slice issuer;    /* ptr NULL: any */
+    struct slice *audience; /* any of these; none: any */
+    uint32_t n_audience;
+    struct slice cookie; /* ptr NULL: only Authorization is looked at */
+    uint32_t leeway_ms;  /* key leeway_s */
+    bool needs_exp;
+    struct config_pair *claims; /* field name, claim */
+    uint32_t n_claims;
+    struct config_place place;
 };
 
 #endif

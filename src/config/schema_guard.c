@@ -39,3 +39,24 @@ const struct schema_section schema_hsts = {
     .item = "an hsts section",
     .doc = "Strict-Transport-Security on answers that have none (HTTPS)."};
 #undef HOLDER
+
+#define HOLDER struct config_jwt
+static const struct schema_key jwt_keys[] = {
+    REQUIRED_TEXT("jwks_file", jwks_file, check_file, EXPECT_FILE,
+                  "JSON Web Key Set (RFC 7517): RSA, P-256 and secret keys, read at each reload"),
+    TEXT("issuer", issuer, NULL, NULL, NULL, "the claim iss must be this; unset: any"),
+    TEXTS("audience", audience, n_audience, NULL, "texts",
+          "the claim aud must have one of these; unset: any"),
+    TEXT("cookie", cookie, check_token, EXPECT_TOKEN, NULL,
+         "a cookie that may bring the token; unset: only Authorization: Bearer"),
+    SECONDS("leeway_s", leeway_ms, 0, HOUR_MS, "60", "that clocks may differ"),
+    FLAG("needs_exp", needs_exp, "true", "a token without the claim exp is refused"),
+    PAIRS("claims", claims, n_claims, check_own_field, NULL, "names of claims",
+          "request fields that carry claims to the target: `X-User: sub`; what the client sends in them is "
+          "dropped"),
+    END};
+const struct schema_section schema_jwt = {.keys = jwt_keys,
+                                          .item = "a jwt section",
+                                          .doc = "Requests must bring a token that a key of the file has "
+                                                 "signed (RS256, ES256, HS256); 401 otherwise."};
+#undef HOLDER

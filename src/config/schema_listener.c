@@ -121,6 +121,7 @@ static const struct schema_key rule_keys[] = {
     {KEY("deny", type_section, "action: a refusal"), .section = &deny_section, .optional = true},
     SECTION("rewrite", rewrite, rewrite_section, "changes to what is forwarded and to what comes back"),
     SECTION("sources", sources, schema_sources, "which clients may have what the rule gives (403)"),
+    OPTIONAL("jwt", jwt, jwt.set, schema_jwt, "requests must bring a JSON Web Token (401)"),
     OPTIONAL("rate_limit", rate_limit, rate_limit.set, schema_rate_limit,
              "how many requests each client may make"),
     END};

@@ -30,6 +30,8 @@ void validate_relay_listener(struct validator *v, const struct config_listener *
 /* Conditions and actions that the listener's protocol does not know. */
 void validate_rule_protocol(struct validator *v, const struct config_listener *listener,
                             const struct doc_node *node);
+/* For faults that only show when files are read. */
+struct config_place validate_place(struct validator *v, const struct doc_node *node);
 void validate_rules(struct validator *v, struct config_listener *listener, const struct doc_node *node);
 void validate_rate_limit(struct validator *v, const struct config_rate_limit *limit,
                          const struct doc_node *node);

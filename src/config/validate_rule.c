@@ -139,6 +139,8 @@ void validate_rules(struct validator *v, struct config_listener *listener, const
             validate_redirect(v, &rule->redirect, doc_get(item, "redirect"));
         check_respond(v, rule, item);
         check_rewrite(v, item);
+        if (validate_has(item, "jwt"))
+            rule->jwt.place = validate_place(v, doc_get(item, "jwt"));
         if (validate_has(item, "rate_limit"))
             validate_rate_limit(v, &rule->rate_limit, doc_get(item, "rate_limit"));
         if (rule->name.ptr)

@@ -7,7 +7,7 @@
 
 enum { SUGGESTED_MAX = 1000 };
 
-static struct config_place place_of(struct validator *v, const struct doc_node *node)
+struct config_place validate_place(struct validator *v, const struct doc_node *node)
 {
     return (struct config_place){.file = arena_str(&v->config->arena, v->doc->name ? v->doc->name : ""),
                                  .path = doc_path(node, &v->config->arena),
@@ -51,7 +51,7 @@ void validate_certificates(struct validator *v)
     node = node ? node->first : NULL;
     for (uint32_t i = 0; i < v->config->n_certificates; i++, node = node->next) {
         struct config_certificate *certificate = &v->config->certificates[i];
-        certificate->place = place_of(v, node);
+        certificate->place = validate_place(v, node);
         settle_clients(v, &certificate->clients, node);
         if (node->kind == DOC_MAP)
             check_material(v, node);
@@ -109,7 +109,7 @@ void validate_listener_tls(struct validator *v, struct config_listener *listener
 {
     bool is_tls = listener->protocol == CONFIG_HTTPS;
     const struct doc_node *tls = doc_get(node, "tls");
-    listener->tls.place = place_of(v, tls ? tls : node);
+    listener->tls.place = validate_place(v, tls ? tls : node);
     if (!is_tls && (tls || validate_has(node, "certificates")))
         validate_fault(v, tls ? tls : doc_get(node, "certificates"),
                        "belongs to listeners with protocol: HTTPS, but this one has %s%s",
@@ -156,7 +156,7 @@ void validate_group_tls(struct validator *v, struct config_target_group *group, 
     const struct doc_node *tls = doc_get(node, "tls"), *list = doc_get(node, "targets");
     const struct doc_node *item = list ? list->first : NULL;
     bool is_tls = group->protocol == CONFIG_HTTPS;
-    group->tls.place = place_of(v, tls ? tls : node);
+    group->tls.place = validate_place(v, tls ? tls : node);
     if (!is_tls && tls)
         validate_fault(v, tls, "belongs to target groups with protocol: HTTPS, but this one has %s%s",
                        name_of(group->protocol), validate_has(node, "protocol") ? "" : " (the default)");

@@ -136,6 +136,21 @@ void exchange_answer_limited(struct exchange *x, uint32_t retry_after_s, const s
     answer(x, &how);
 }
 
+void exchange_answer_challenge(struct exchange *x, enum exchange_end end, struct slice challenge)
+{
+    const struct h1_pair field = {SLICE("WWW-Authenticate"), challenge};
+    unsigned status = exchange_end_status(end);
+    struct h1_answer how = {.status = status,
+                            .reason_word = slice_str(exchange_end_word(end)),
+                            .body = slice_str(exchange_end_text(end)),
+                            .json = x->wants_json,
+                            .fields = &field,
+                            .n_fields = status == 401};
+    x->end = (uint8_t)end;
+    x->discard = true;
+    answer(x, &how);
+}
+
 static void redirect(struct exchange *x, const struct config_redirect *to, const struct http_message *msg)
 {
     struct scratch scratch = {x->worker->scratch + ANSWER_BYTES, x->worker->scratch + WORKER_SCRATCH_BYTES};

@@ -73,8 +73,8 @@ void client_h2_flush_soon(struct client_h2 *h2)
     loop_later(&worker_of(h2)->loop, &h2->flush);
 }
 
-/* Nothing more is to be said or heard: the connection ends. A client that has not read our GOAWAY yet may still
- * send, and a reset for that would destroy it on its way. */
+/* Nothing more is to be said or heard: the connection ends. A client that has not read our GOAWAY yet may
+ * still send, and a reset for that would destroy it on its way. */
 static bool end_if_over(struct client_h2 *h2)
 {
     bool is_over = http2_server_is_over(h2->server) || (h2->leaving == H2_WENT_AWAY && h2->n_streams == 0);

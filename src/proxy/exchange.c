@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "proxy/affinity.h"
 #include "proxy/affinity_share.h"
+#include "proxy/jwt.h"
 #include "proxy/ratelimit.h"
 #include "proxy/rewrite.h"
 
@@ -325,6 +326,9 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
         return client->exchange == x ? request_feed(x, data, len) : 0;
     }
     if (x->rule && x->rule->rate_limit.set && ratelimit_refuses(x, msg))
+        return client->exchange == x ? request_feed(x, data, len) : 0;
+    struct jwt_verifier *jwt = x->rule ? x->listener->rule_jwt[x->rule - config->rules] : NULL;
+    if (jwt && jwt_refuses(x, jwt, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;
     if (exchange_answer_by_rule(x, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;

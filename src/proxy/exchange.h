@@ -148,6 +148,8 @@ bool exchange_answer_by_rule(struct exchange *x, const struct http_message *msg)
 /* Answers 429; `fields` beside Retry-After. */
 void exchange_answer_limited(struct exchange *x, uint32_t retry_after_s, const struct h1_pair *fields,
                              uint32_t n_fields);
+/* Answers 401 with a WWW-Authenticate field (another status without it). */
+void exchange_answer_challenge(struct exchange *x, enum exchange_end end, struct slice challenge);
 /* One line of the access log; a full ring is counted. */
 void exchange_write_log(struct worker *worker, const struct snapshot_log *log,
                         const struct accesslog_entry *entry);

@@ -5,6 +5,7 @@
 #include "config/same.h"
 #include "proxy/admit.h"
 #include "proxy/affinity.h"
+#include "proxy/jwt.h"
 #include "proxy/ratelimit.h"
 #include "proxy/security.h"
 #include "proxy/snapshot_tls.h"
@@ -197,6 +198,8 @@ static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_p
         snapshot_add_tls(snapshot, listener, listener_tls_before(snapshot, parts, listener, index), diag);
     if (config->protocol == CONFIG_TLS)
         listener->names = sni_compile(config, &snapshot->arena);
+    if (!err)
+        err = jwt_build(snapshot, listener, parts->earlier ? &parts->earlier->listeners[index] : NULL, diag);
     return err ? err : route_compile(config, &snapshot->arena, &listener->routes, diag);
 }
 
@@ -297,6 +300,9 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
         if (snapshot->listeners[i].tls)
             tls_server_unref(&snapshot->listeners[i].tls);
         registry_limit_unref(registry, &snapshot->listeners[i].connection_limit);
+        for (uint32_t r = 0; snapshot->listeners[i].rule_jwt && r < snapshot->listeners[i].config->n_rules;
+             r++)
+            jwt_unref(&snapshot->listeners[i].rule_jwt[r]);
         for (uint32_t l = 0; l < snapshot->listeners[i].n_limits; l++)
             registry_limit_unref(registry, &snapshot->listeners[i].limits[l].runtime);
         registry_listener_unref(registry, &snapshot->listeners[i].runtime);

@@ -9,6 +9,7 @@
 #include "proxy/exchange.h"
 #include "proxy/affinity_share.h"
 #include "proxy/ratelimit.h"
+#include "proxy/jwt.h"
 #include "proxy/relay.h"
 #include "proxy/stream.h"
 #include "proxy/udp.h"
@@ -207,6 +208,7 @@ static void wind_up(struct worker *worker)
     route_scratch_free(worker->route_scratch);
     free(worker->rbuf);
     free(worker->scratch);
+    free(worker->token);
     free(worker->msg);
     free(worker->trailers);
 }
@@ -251,9 +253,10 @@ iso_err worker_start(struct worker **out, uint32_t index)
     route_scratch_count(worker->route_scratch, &worker->counters.patterns_gave_up);
     worker->rbuf = malloc(WORKER_HEAD_BYTES + WORKER_READ_BYTES);
     worker->scratch = malloc(WORKER_SCRATCH_BYTES);
+    worker->token = malloc(JWT_ROOM_BYTES);
     worker->msg = malloc(sizeof(*worker->msg));
     worker->trailers = malloc(sizeof(*worker->trailers));
-    iso_assert(worker->rbuf && worker->scratch && worker->msg && worker->trailers);
+    iso_assert(worker->rbuf && worker->scratch && worker->token && worker->msg && worker->trailers);
     muxes_init(&worker->muxes, &worker->pool, &carrier_h2_mux_events, worker->rbuf, WORKER_READ_BYTES);
     forward_pending_init(worker);
     retry_init(worker);

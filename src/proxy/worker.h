@@ -67,9 +67,10 @@ struct worker {
     struct tls_thread *tls; /* owns */
     struct rng rng;
     struct route_scratch *route_scratch;
-    char *rbuf;               /* owns; HEAD_BYTES + READ_BYTES: what was kept of a head, then what was read */
-    char *scratch;            /* owns; heads are put together here */
-    struct http_message *msg; /* owns; the head being handled */
+    char *rbuf;    /* owns; HEAD_BYTES + READ_BYTES: what was kept of a head, then what was read */
+    char *scratch; /* owns; heads are put together here */
+    char *token;   /* owns; JWT_ROOM_BYTES: what the token of a request holds, until its head is made */
+    struct http_message *msg;      /* owns; the head being handled */
     struct http_message *trailers; /* owns; the trailer section being handled */
     struct pipe_pair pipes[WORKER_PIPES_KEPT];
     uint32_t n_pipes;
