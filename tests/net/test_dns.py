@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets that are names: asked for again by TTL, changed by adding and draining, kept when name servers fail."""
 import http.client
+import copy
 import json
 import re
 import socket
@@ -362,3 +363,44 @@ def test_without_servers_names_come_from_the_system(stand):
     proxy = stand.proxy({"host": "localhost", "port": backend.port})
     assert f"localhost/127.0.0.1:{backend.port}" in targets(proxy)
     assert stand.ask().body == b"here"
+
+
+def test_a_reload_meets_new_addresses_that_wait_for_their_first_checks(stand, dns):
+    """Addresses change again and again to ones whose checks hang, and reloads come in the middle of it."""
+    port = free_port()
+    hanging = [At(f"127.0.0.{20 + i}", port) for i in range(2)]
+    for backend in hanging:
+        backend.answer = lambda request: wait_until(lambda: False, 3) or text_response(b"late")
+    stand.backends.extend(hanging)
+    settings = {**dns.resolver, "min_ttl_s": 0.1}
+    dns.set("app.test", a("127.0.0.20", ttl=0))
+    proxy = stand.proxy({"host": "app.test", "port": port}, resolver=settings,
+                        group={"health_check": {"type": "http", "timeout_ms": 2000, "interval_s": 5}})
+    for turn in range(6):
+        address = f"127.0.0.{20 + (turn + 1) % 2}"
+        asked = dns.n_questions("app.test")
+        dns.set("app.test", a(address, ttl=0))
+        assert wait_until(lambda: dns.n_questions("app.test") > asked + 1)
+        config = copy.deepcopy(proxy.config)
+        config["target_groups"][0]["timeouts"] = {"idle_ms": 1000 + turn}
+        proxy.reload(config)
+        assert wait_until(lambda: targets(proxy) == [f"app.test/{address}:{port}"]), (turn, targets(proxy))
+    assert proxy.metrics().total("config_reloads_total", result="success") == 6
+
+
+def test_the_hosts_file_is_read_again_and_leaks_nothing(stand):
+    name = socket.gethostname()
+    if not re.fullmatch(r"[a-zA-Z0-9.-]+", name):
+        pytest.skip("the machine's name is no host name")
+    try:
+        with open("/etc/hosts", encoding="utf-8", errors="replace") as hosts:
+            listed = any(name in line.split("#")[0].split()[1:] for line in hosts)
+    except OSError:
+        listed = False
+    if not listed:
+        pytest.skip("the machine's name is not in its hosts file")
+    proxy = stand.proxy({"host": name, "port": 9}, resolver={"min_ttl_s": 0.1})
+    assert targets(proxy)
+    lookups = lambda: proxy.metrics().total("dns_name_lookups_total")
+    assert wait_until(lambda: lookups() > 3)
+    assert proxy.metrics().total("dns_name_lookup_failures_total") == 0
