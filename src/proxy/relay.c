@@ -18,9 +18,10 @@ struct relay {
     const struct config_rule *rule; /* the same; NULL: the listener's default */
     char *server_name;              /* owns: worker->names; NULL: none, or nobody logs it */
     uint8_t server_name_len;
-    struct backend *backend;   /* counted in flight; NULL between attempts */
-    struct upstream *upstream; /* lent; NULL between attempts */
-    struct buf *preface;       /* owns: the PROXY header for the target, until one has accepted; NULL: none */
+    struct backend *backend;               /* counted in flight; NULL between attempts */
+    struct upstream *upstream;             /* lent; NULL between attempts */
+    struct lane_pipe to_target, to_client; /* bytes under way in bulk */
+    struct buf *preface; /* owns: the PROXY header for the target, until one has accepted; NULL: none */
     struct loop_later resume;
     struct list node; /* in listener->relays */
     struct loop_deferred deferred;
@@ -96,6 +97,8 @@ static void end_relay(struct relay *relay, enum exchange_end end)
     if (relay->snapshot->log)
         log_end(relay, end);
     conn_close(&relay->client, &worker->loop, &worker->bufs);
+    lane_pipe_drop(worker, &relay->to_target);
+    lane_pipe_drop(worker, &relay->to_client);
     buf_give(&worker->bufs, &relay->preface);
     loop_cancel_later(&relay->resume);
     list_remove(&relay->node);
@@ -134,12 +137,14 @@ static void pump(struct relay *relay)
                                    .to = upstream,
                                    .received = &listener->received_bytes,
                                    .sent = &target->sent_bytes,
-                                   .bytes = &relay->received_bytes};
+                                   .bytes = &relay->received_bytes,
+                                   .pipe = &relay->to_target};
     const struct lane to_client = {.from = upstream,
                                    .to = client,
                                    .received = &target->received_bytes,
                                    .sent = &listener->sent_bytes,
-                                   .bytes = &relay->sent_bytes};
+                                   .bytes = &relay->sent_bytes,
+                                   .pipe = &relay->to_client};
     if (!move(relay, &to_target) || !move(relay, &to_client))
         return;
     if (client->saw_eof && upstream->saw_eof && !client->out && !upstream->out)

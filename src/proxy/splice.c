@@ -7,42 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 enum {
     ROUNDS_PER_TURN = 16,
     SPLICE_FROM_BYTES = 32 * 1024, /* below, copying through the warm buffer is cheaper */
-    PIPE_BYTES = 1024 * 1024,
 };
-
-static bool take_pipe(struct worker *worker, struct pipe_pair *pipe)
-{
-    int fds[2];
-    if (worker->n_pipes > 0) {
-        *pipe = worker->pipes[--worker->n_pipes];
-        return true;
-    }
-    if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) < 0)
-        return false;
-    /* A small pipe works too: the kernel refuses beyond pipe-user-pages-soft without CAP_SYS_RESOURCE. */
-    if (fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES) < 0)
-        errno = 0;
-    *pipe = (struct pipe_pair){fds[0], fds[1]};
-    return true;
-}
 
 void splice_drop(struct exchange *x)
 {
-    struct worker *worker = x->worker;
     if (!x->is_spliced)
         return;
     x->is_spliced = false;
-    if (x->in_pipe == 0 && worker->n_pipes < WORKER_PIPES_KEPT) {
-        worker->pipes[worker->n_pipes++] = x->pipe;
-        return;
-    }
-    close(x->pipe.read_fd);
-    close(x->pipe.write_fd);
+    pipes_give(&x->worker->pipes, x->pipe, x->in_pipe == 0);
     x->in_pipe = 0;
 }
 
@@ -52,7 +28,7 @@ void splice_begin(struct exchange *x)
         x->response.left < SPLICE_FROM_BYTES || x->client->conn.out || x->client->conn.layer ||
         x->upstream->conn.layer)
         return;
-    x->is_spliced = take_pipe(x->worker, &x->pipe);
+    x->is_spliced = pipes_take(&x->worker->pipes, &x->pipe);
 }
 
 /* One round through the pipe. False: no more can be done now, or x has ended. */

@@ -182,11 +182,7 @@ static void wind_up(struct worker *worker)
         udp_free(listener->udp);
         free(listener);
     }
-    while (worker->n_pipes > 0) {
-        struct pipe_pair pipe = worker->pipes[--worker->n_pipes];
-        close(pipe.read_fd);
-        close(pipe.write_fd);
-    }
+    pipes_fini(&worker->pipes);
     loop_timer_remove(&worker->loop, &worker->stop_timer);
     loop_timer_remove(&worker->loop, &worker->pending_timer);
     loop_timer_remove(&worker->loop, &worker->backoff_timer);

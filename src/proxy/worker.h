@@ -9,6 +9,7 @@
 #include "core/scratch.h"
 #include "core/slab.h"
 #include "http1/parse.h"
+#include "proxy/pipe.h"
 #include "proxy/snapshot.h"
 #include "tls/tls_layer.h"
 #include "upstream/mux.h"
@@ -20,7 +21,6 @@ enum {
         128 * 1024, /* larger reads gained nothing for 100 KB answers, smaller ones cost 13 % */
     WORKER_HEAD_BYTES = 64 * 1024, /* the largest head either side may send */
     WORKER_SCRATCH_BYTES = 192 * 1024,
-    WORKER_PIPES_KEPT = 64,
 };
 
 struct worker;
@@ -43,10 +43,6 @@ struct worker_listener {
     struct list arrivals;   /* of struct arrival: connections whose protocol has not begun */
     struct list node;       /* in worker->listeners */
     struct loop_deferred deferred;
-};
-
-struct pipe_pair {
-    int read_fd, write_fd;
 };
 
 struct worker {
@@ -72,8 +68,7 @@ struct worker {
     char *token;   /* owns; JWT_ROOM_BYTES: what the token of a request holds, until its head is made */
     struct http_message *msg;      /* owns; the head being handled */
     struct http_message *trailers; /* owns; the trailer section being handled */
-    struct pipe_pair pipes[WORKER_PIPES_KEPT];
-    uint32_t n_pipes;
+    struct pipes pipes;
     struct list pending; /* exchanges that wait for a connection, oldest first */
     struct loop_timer pending_timer;
     struct loop_later pending_later;

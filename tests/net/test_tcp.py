@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """TCP listeners (A9): bytes both ways, by the same balancing, health, drain, limits and log."""
 import copy
+import hashlib
 import json
 import os
+import socket
 import threading
+import time
 
 import pytest
 
@@ -48,6 +51,48 @@ def test_A9_a_megabyte_passes_unchanged_both_ways(stand):
     sender.start()
     assert client.read_exact(len(data)) == data
     sender.join()
+
+
+@pytest.mark.parametrize("pause", [0, 0.3])
+def test_A9_bulk_passes_unchanged_both_ways_and_at_the_readers_pace(stand, pause):
+    """Enough for pipes to be used: what is read at once fills the buffer; then both ends of both directions."""
+    up, down = os.urandom(1 << 20) * 24, os.urandom(1 << 20) * 24
+    seen = {}
+
+    def script(wire):
+        sender = threading.Thread(target=wire.send, args=(down,))
+        sender.start()
+        time.sleep(pause)
+        seen["up"] = hashlib.sha256(wire.read_exact(len(up) + 3)).digest()
+        sender.join()
+        wire.sock.shutdown(socket.SHUT_WR)
+
+    stand.serve(tcp_config(stand, [stand.backend(script)]))
+    client = stand.client(timeout_s=60)
+    sender = threading.Thread(target=client.send, args=(up + b"end",))
+    sender.start()
+    time.sleep(2 * pause)
+    assert hashlib.sha256(client.read_exact(len(down))).digest() == hashlib.sha256(down).digest()
+    client.expect_end()
+    sender.join()
+    assert seen["up"] == hashlib.sha256(up + b"end").digest()
+
+
+def test_A9_descriptors_of_bulk_that_is_cut_come_back(stand):
+    def script(wire):
+        try:
+            wire.send(b"x" * (64 << 20))
+        except OSError:
+            pass
+
+    proxy = stand.serve(tcp_config(stand, [stand.backend(script)]))
+    before = len(proxy.descriptors())
+    for _ in range(20):
+        client = stand.client(timeout_s=30)
+        client.read_exact(1 << 20)
+        client.reset()
+    wait_until(lambda: len(proxy.descriptors()) <= before + 2 * 64)  # empty pipes are kept, at most 64
+    wait_until(lambda: proxy.metrics().total("listener_connections") == 0)
 
 
 def test_A9_each_side_may_end_its_direction_alone(stand):
