@@ -92,7 +92,7 @@ def test_A9_descriptors_of_bulk_that_is_cut_come_back(stand):
         client.read_exact(1 << 20)
         client.reset()
     wait_until(lambda: len(proxy.descriptors()) <= before + 2 * 64)  # empty pipes are kept, at most 64
-    wait_until(lambda: proxy.metrics().total("listener_connections") == 0)
+    wait_until(lambda: proxy.metrics().total("listener_active_connections") == 0)
 
 
 def test_A9_each_side_may_end_its_direction_alone(stand):
