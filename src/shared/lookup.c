@@ -30,7 +30,9 @@ static void tell(struct loop *loop, void *arg)
     void *owner = lookup->owner;
     struct net_addr addr = lookup->addr;
     int error = lookup->error;
-    bool is_wanted = lookup->is_wanted; /* the thread is done with it: no lock is needed */
+    pthread_mutex_lock(&lookup->lock); /* the thread has posted from within it: now it is out */
+    bool is_wanted = lookup->is_wanted;
+    pthread_mutex_unlock(&lookup->lock);
     if (is_wanted)
         done(owner, error ? NULL : &addr, error ? gai_strerror(error) : NULL);
     pthread_mutex_destroy(&lookup->lock);

@@ -251,9 +251,12 @@ def test_C5_a_replica_that_refuses_writes_is_not_used(stand, redis, servers, tmp
     assert wait_until(lambda: len(replica.ask("KEYS", "session:*")) == 5)
 
 
-@pytest.mark.parametrize("reply", [b"-MOVED 3999 127.0.0.1:6381\r\n", b"hello\r\n", b"$99999999999\r\n", b"*1000000\r\n",
-                                   b"*2\r\n*1\r\n:1\r\n:2\r\n", b"\0" * 3000, b"+OK\n", b":12x\r\n", b"x" * 70000, b"$5\r\nabcdeXY",
-                                   b"+OK\r\n+OK\r\n+OK\r\n"])
+NO_REPLIES = {"moved": b"-MOVED 3999 127.0.0.1:6381\r\n", "text": b"hello\r\n", "huge": b"$99999999999\r\n", "long": b"*1000000\r\n",
+              "nested": b"*2\r\n*1\r\n:1\r\n:2\r\n", "zeroes": b"\0" * 3000, "bare-lf": b"+OK\n", "digits": b":12x\r\n",
+              "endless": b"x" * 70000, "unended": b"$5\r\nabcdeXY", "too-many": b"+OK\r\n+OK\r\n+OK\r\n"}
+
+
+@pytest.mark.parametrize("reply", NO_REPLIES.values(), ids=NO_REPLIES)
 def test_C5_replies_that_are_none_end_the_connection_and_nothing_else(stand, servers, reply):
     server = ScriptedRedis(lambda words: reply if words[0] == "GET" else None)
     servers.append(server)
