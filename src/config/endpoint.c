@@ -38,17 +38,34 @@ bool endpoint_parse(struct slice text, struct config_endpoint *out, const char *
     return true;
 }
 
+static size_t print_port(uint16_t port, char *out)
+{
+    size_t n = 0;
+    for (unsigned left = port, scale = 10000; scale; left %= scale, scale /= 10)
+        if (n || left >= scale || scale == 1)
+            out[n++] = (char)('0' + left / scale);
+    return n;
+}
+
 void endpoint_name(struct config_endpoint *endpoint, struct arena *arena)
 {
     if (endpoint->unix_path.ptr) {
         endpoint->text = slice_str(arena_printf(arena, "unix:%.*s", SLICE_ARG(endpoint->unix_path)));
         return;
     }
-    char ip[IP_TEXT_MAX];
-    int len = endpoint->ip.family ? (int)ip_print(&endpoint->ip, ip) : 0;
+    /* By hand: there may be a hundred thousand of them, and printf takes most of a load then. */
+    char text[IP_TEXT_MAX + sizeof("[]:65535")];
     bool v6 = endpoint->ip.family == 6;
-    endpoint->text =
-        slice_str(arena_printf(arena, "%s%.*s%s:%u", v6 ? "[" : "", len, ip, v6 ? "]" : "", endpoint->port));
+    size_t len = 0;
+    if (v6)
+        text[len++] = '[';
+    if (endpoint->ip.family)
+        len += ip_print(&endpoint->ip, text + len);
+    if (v6)
+        text[len++] = ']';
+    text[len++] = ':';
+    len += print_port(endpoint->port, text + len);
+    endpoint->text = arena_slice(arena, slice_of(text, len));
 }
 
 bool endpoint_is_any(const struct config_endpoint *endpoint)

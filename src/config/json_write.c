@@ -6,10 +6,10 @@ static void write_begin(const struct doc_node *node, struct text *out)
 {
     switch (node->kind) {
     case DOC_NULL:
-        text_printf(out, "null");
+        text_add(out, SLICE("null"));
         break;
     case DOC_BOOL:
-        text_printf(out, node->value.boolean ? "true" : "false");
+        text_add(out, node->value.boolean ? SLICE("true") : SLICE("false"));
         break;
     case DOC_INTEGER:
     case DOC_REAL: /* only what JSON takes for a number becomes one, see doc_set_scalar() */
@@ -19,10 +19,10 @@ static void write_begin(const struct doc_node *node, struct text *out)
         text_json(out, node->text);
         break;
     case DOC_LIST:
-        text_printf(out, "[");
+        text_add(out, SLICE("["));
         break;
     case DOC_MAP:
-        text_printf(out, "{");
+        text_add(out, SLICE("{"));
         break;
     }
 }
@@ -30,9 +30,9 @@ static void write_begin(const struct doc_node *node, struct text *out)
 static void write_end(const struct doc_node *node, struct text *out)
 {
     if (node->kind == DOC_LIST)
-        text_printf(out, "]");
+        text_add(out, SLICE("]"));
     else if (node->kind == DOC_MAP)
-        text_printf(out, "}");
+        text_add(out, SLICE("}"));
 }
 
 static bool is_left_out(const struct doc_node *node, const char *const *without)
@@ -57,10 +57,10 @@ void json_write(const struct doc_node *root, const char *const *without, struct 
     bool is_first = true;
     while (node) {
         if (!is_first)
-            text_printf(out, ",");
+            text_add(out, SLICE(","));
         if (node != root && node->key.ptr) {
             text_json(out, node->key);
-            text_printf(out, ":");
+            text_add(out, SLICE(":"));
         }
         write_begin(node, out);
         const struct doc_node *child = next_of(node->first, root, without);

@@ -193,9 +193,10 @@ const struct schema_choice *types_find_choice(struct decoder *decoder, const str
         if ((node->kind == DOC_STRING || node->kind == DOC_INTEGER || node->kind == DOC_REAL) &&
             slice_eq(node->text, slice_str(choice->name)))
             return choice;
+    }
+    for (const struct schema_choice *choice = key->choices; choice->name; choice++)
         if (node->kind == DOC_STRING)
             suggest_offer(&near, node->text, choice->name);
-    }
     if (!near.name) {
         decode_mismatch(decoder, key, node);
         return NULL;
