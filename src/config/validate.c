@@ -104,6 +104,18 @@ static void check_proxy_protocol(struct validator *v, const struct config_listen
                              "believes everyone, so anyone can claim any address in a PROXY header");
 }
 
+/* Over TLS clients ask for HTTP/2 by ALPN, and an H2C listener speaks nothing else. */
+static void check_http2(struct validator *v, const struct config_listener *listener,
+                        const struct doc_node *node)
+{
+    bool speaks_both = listener->protocol == CONFIG_HTTP || config_is_relayed(listener->protocol);
+    if (node && validate_has(node, "cleartext") && !speaks_both)
+        validate_fault(v, doc_get(node, "cleartext"),
+                       "belongs to listeners with protocol: HTTP, but this one has %s",
+                       listener->protocol == CONFIG_H2C ? "H2C, which is nothing else"
+                                                        : "HTTPS; tls.alpn says what is offered there");
+}
+
 static void check_listener_actions(struct validator *v, struct config_listener *listener,
                                    const struct doc_node *node)
 {
@@ -154,6 +166,7 @@ static void validate_listener(struct validator *v, const struct config_load_bala
                        listener->limits.uri_bytes, listener->limits.header_bytes);
     }
     check_proxy_protocol(v, listener, doc_get(node, "proxy_protocol"));
+    check_http2(v, listener, doc_get(node, "http2"));
     check_listener_actions(v, listener, node);
     validate_listener_tls(v, listener, node);
     validate_rules(v, listener, node);

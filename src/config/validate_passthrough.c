@@ -13,10 +13,10 @@ static void refuse_keys(struct validator *v, const struct doc_node *node, const 
 void validate_relay_listener(struct validator *v, const struct config_listener *listener,
                              const struct doc_node *node)
 {
-    static const char *const http_only[] = {"redirect", "security_headers", "rules"};
+    static const char *const http_only[] = {"redirect", "security_headers", "http2", "rules"};
     bool is_tls = listener->protocol == CONFIG_TLS, has_default = validate_has(node, "default_target_group");
     const char *name = is_tls ? "TLS" : listener->protocol == CONFIG_UDP ? "UDP" : "TCP";
-    for (size_t i = 0; i < (is_tls ? 2 : 3); i++)
+    for (size_t i = 0; i < (is_tls ? 3 : 4); i++)
         if (validate_has(node, http_only[i]))
             validate_fault(v, doc_get(node, http_only[i]),
                            "belongs to listeners with protocol: HTTP or HTTPS, but this one has %s", name);

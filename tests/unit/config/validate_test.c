@@ -28,6 +28,17 @@ static void references_must_exist_C125(void **state)
                   "has that name\n");
 }
 
+static void http2_belongs_to_listeners_that_can_speak_it(void **state)
+{
+    expect_faults(
+        "load_balancers: [{name: l, listeners: [{port: 80, protocol: H2C, http2: {cleartext: true}, "
+        "default_target_group: g}]}]\n" GROUP,
+        "f:1:85: /load_balancers/0/listeners/0/http2/cleartext: belongs to listeners with protocol: "
+        "HTTP, but this one has H2C, which is nothing else\n");
+    config_free(load_good("load_balancers: [{name: l, listeners: [{port: 80, protocol: H2C, http2: "
+                          "{max_streams: 7}, default_target_group: g}]}]\n" GROUP));
+}
+
 static void references_become_indexes(void **state)
 {
     struct config *config =
@@ -421,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references_must_exist_C125),
         cmocka_unit_test(references_become_indexes),
+        cmocka_unit_test(http2_belongs_to_listeners_that_can_speak_it),
         cmocka_unit_test(names_and_endpoints_are_unique),
         cmocka_unit_test(one_address_on_two_ports_and_one_port_on_two_addresses_are_fine),
         cmocka_unit_test(a_listener_needs_one_place_and_something_to_do),
