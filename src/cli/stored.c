@@ -20,7 +20,7 @@ struct stored {
     struct store *store;          /* owns */
     struct stored_states *states; /* owns */
     struct loop_timer retry;
-    bool is_loading;
+    bool is_loading, must_load_again; /* asked for while the answer was on its way */
     bool must_record;  /* the file is in force and becomes the next version, see store/boot.h */
     uint64_t begun_at; /* the version that the process began with */
     uint64_t failed;   /* the last version that could not be put in force; said once */
@@ -85,6 +85,20 @@ struct arrival {
     const struct config *before;
 };
 
+/* The number alone does not say it after a failover that lost versions: it may stand for another document. */
+static bool is_news(const struct stored *stored, uint64_t version, struct slice text)
+{
+    struct document *document = stored->process->document;
+    struct text in_force;
+    if (version != document_version(document))
+        return true;
+    text_init(&in_force);
+    json_write(document_doc(document)->root, store_bootstrap_keys, &in_force);
+    bool differs = !slice_eq(text_slice(&in_force), text);
+    text_fini(&in_force);
+    return differs;
+}
+
 static void give_source(struct change *change, struct config_source *source)
 {
     change->fresh = malloc(sizeof(*change->fresh));
@@ -99,6 +113,8 @@ static bool make_arrival(struct change *change)
     struct arrival *arrival = container_of(change, struct arrival, change);
     struct process *process = arrival->stored->process;
     struct config_source source;
+    if (!is_news(arrival->stored, change->stored_version, text_slice(&arrival->document)))
+        return true; /* it came another way meanwhile: our own commit */
     arrival->before = process->current->config;
     if (store_decode(text_slice(&arrival->document), document_doc(process->document)->root, "the store",
                      document_base_dir(process->document), &source, &change->diag))
@@ -170,33 +186,26 @@ static void arrive(struct stored *stored, const struct store_version *version)
 }
 
 static bool consider_record(struct stored *stored, const struct store_answer *answer);
-
-/* The number alone does not say it after a failover that lost versions: it may stand for another document. */
-static bool is_news(const struct stored *stored, const struct store_version *version)
-{
-    struct document *document = stored->process->document;
-    struct text in_force;
-    if (version->number != document_version(document))
-        return true;
-    text_init(&in_force);
-    json_write(document_doc(document)->root, store_bootstrap_keys, &in_force);
-    bool differs = !slice_eq(text_slice(&in_force), version->document);
-    text_fini(&in_force);
-    return differs;
-}
+static void load(struct stored *stored);
 
 static void on_loaded(void *owner, const struct store_answer *answer)
 {
     struct stored *stored = owner;
     stored->is_loading = false;
+    if (stored->must_load_again)
+        load(stored);
+    if (answer->outcome == STORE_UNAVAILABLE)
+        loop_timer_set(control_loop(stored->process->control), &stored->retry,
+                       clock_mono_ns() + RETRY_MS * NS_PER_MS);
     if (stored->must_record && consider_record(stored, answer))
         return;
-    if (answer->outcome == STORE_DONE && is_news(stored, &answer->versions[0]))
+    if (answer->outcome == STORE_DONE && is_news(stored, answer->version, answer->versions[0].document))
         arrive(stored, &answer->versions[0]);
 }
 
 static void load(struct stored *stored)
 {
+    stored->must_load_again = stored->is_loading;
     if (stored->is_loading || stored->process->view.is_shutting_down)
         return;
     stored->is_loading = true;
@@ -357,8 +366,8 @@ void stored_close(struct process *process)
     if (!stored)
         return;
     process->view.store = NULL;
-    loop_timer_remove(control_loop(process->control), &stored->retry);
     store_close(&stored->store);
+    loop_timer_remove(control_loop(process->control), &stored->retry);
     stored_states_free(&stored->states);
     process->stored = NULL;
     free(stored);
