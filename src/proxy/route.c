@@ -334,13 +334,14 @@ const struct config_rule *route_explain(const struct route_table *table, struct 
                                   .trace = verdicts};
     const struct config_rule *found = match_all(table, &tried);
     uint32_t n = tried.n_traced;
-    for (uint32_t i = 0; i < table->n_rules; i++) {
-        bool was_tried = false;
-        for (uint32_t t = 0; t < tried.n_traced && !was_tried; t++)
-            was_tried = verdicts[t].rule == table->rules[i].rule;
-        if (!was_tried)
+    bool *was_tried = calloc(table->n_rules + 1, sizeof(*was_tried)); /* by their place in the file */
+    iso_assert(was_tried != NULL);
+    for (uint32_t t = 0; t < n; t++)
+        was_tried[verdicts[t].rule - (table->rules[0].rule - table->rules[0].order)] = true;
+    for (uint32_t i = 0; i < table->n_rules; i++)
+        if (!was_tried[table->rules[i].order])
             verdicts[n++] = judge_unreached(&table->rules[i], &tried);
-    }
+    free(was_tried);
     return found;
 }
 
