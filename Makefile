@@ -57,6 +57,13 @@ soak: isobar
 	@tools/install-packages bench
 	@ISOBAR=$(RELEASE)/src/cli/isobar /usr/bin/python3 tests/soak/soak.py $(SOAK_SECONDS)
 
+# The same with every protocol at once, under AddressSanitizer.
+soak-mixed:
+	@tools/install-packages bench conformance
+	@test -f build-asan/build.ninja || meson setup build-asan $(ASAN_SETUP)
+	@ninja -C build-asan --quiet src/cli/isobar
+	@ISOBAR=build-asan/src/cli/isobar /usr/bin/python3 tests/soak/mixed.py $(SOAK_SECONDS)
+
 conformance: all
 	@tools/install-packages conformance
 	@tests/conformance/run $(BUILD)/src/cli/isobar
@@ -64,4 +71,4 @@ conformance: all
 clean:
 	@rm -rf build build-asan build-tsan build-fuzz $(RELEASE)
 
-.PHONY: soak all test asan tsan fuzz fmt lint check-deps bench conformance clean
+.PHONY: soak soak-mixed all test asan tsan fuzz fmt lint check-deps bench conformance clean
