@@ -94,7 +94,7 @@ static int stop(void **state)
     loop_post(control_loop(r->control), &call);
     pthread_join(r->thread, NULL);
     control_close(&r->control);
-    free(r->f);
+    fixture_free(r->f);
     free(r);
     return 0;
 }
