@@ -167,9 +167,13 @@ static bool changes_nothing(struct document *document, struct change *change)
     return change->edit.last == NULL;
 }
 
+/* What was taken out counts until it is gone: neither memory nor the limit of values is for it. */
 static void compact(struct document *document)
 {
-    if (document->doc.n_nodes < COMPACT_NODES_MIN || document->doc.n_nodes / 2 < document->compact_nodes)
+    uint32_t live = document->compact_nodes, n = document->doc.n_nodes;
+    bool is_half_dead = n >= COMPACT_NODES_MIN && n / 2 >= live;
+    bool is_near_limit = n > live + (DOC_NODES_MAX - live) / 2;
+    if (!is_half_dead && !is_near_limit)
         return;
     doc_compact(&document->doc);
     document->compact_nodes = document->doc.n_nodes;
