@@ -7,7 +7,7 @@
 
 /* Kept per class: enough for a burst of small ones, little memory in large ones (1 MiB, 2 MiB, 2 MiB, 2 MiB,
  * 2 MiB). */
-static const uint32_t keep[BUF_CLASSES] = {512, 256, 64, 16, 4};
+static const uint32_t keep[BUF_CLASSES] = {2048, 256, 64, 16, 4};
 
 void buf_pool_init(struct buf_pool *pool)
 {

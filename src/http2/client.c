@@ -202,8 +202,14 @@ struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs)
     thread->callbacks = callbacks;
     thread->option = option;
     thread->gathered = 0;
+    thread->memory = (struct http2_memory){0};
     slab_init(&thread->streams, sizeof(struct http2_stream));
     return thread;
+}
+
+struct http2_memory *http2_client_thread_memory(struct http2_client_thread *thread)
+{
+    return &thread->memory;
 }
 
 void http2_client_thread_free(struct http2_client_thread *thread)
@@ -211,6 +217,7 @@ void http2_client_thread_free(struct http2_client_thread *thread)
     if (!thread)
         return;
     slab_fini(&thread->streams);
+    http2_memory_fini(&thread->memory);
     nghttp2_session_callbacks_del(thread->callbacks);
     nghttp2_option_del(thread->option);
     free(thread);
@@ -231,7 +238,8 @@ bool http2_client_open(struct http2_client *client, struct http2_client_thread *
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP2_CLIENT_HEAD_BYTES},
     };
     client->conn = conn;
-    if (nghttp2_session_client_new2(&client->session, thread->callbacks, client, thread->option))
+    nghttp2_mem mem = http2_memory_of(&thread->memory);
+    if (nghttp2_session_client_new3(&client->session, thread->callbacks, client, thread->option, &mem))
         return false;
     if (nghttp2_submit_settings(client->session, NGHTTP2_FLAG_NONE, settings, iso_countof(settings)) == 0 &&
         nghttp2_session_set_local_window_size(client->session, NGHTTP2_FLAG_NONE, 0,

@@ -11,14 +11,19 @@ static const uint64_t of_connection = ID_BIT(CONNECTION) | ID_BIT(KEEP_ALIVE) | 
                                       ID_BIT(TRANSFER_ENCODING) | ID_BIT(UPGRADE) | ID_BIT(HTTP2_SETTINGS) |
                                       ID_BIT(CONTENT_LENGTH) | ID_BIT(TE);
 
-static void put(struct http2_fields *list, struct slice name, struct slice value)
+static void put_with(struct http2_fields *list, struct slice name, struct slice value, uint8_t flags)
 {
     list->bytes += name.len + value.len + 4;
     list->nv[list->n++] = (nghttp2_nv){.name = (uint8_t *)name.ptr,
                                        .namelen = name.len,
                                        .value = (uint8_t *)(value.len ? value.ptr : ""),
                                        .valuelen = value.len,
-                                       .flags = NGHTTP2_NV_FLAG_NONE};
+                                       .flags = flags};
+}
+
+static void put(struct http2_fields *list, struct slice name, struct slice value)
+{
+    put_with(list, name, value, NGHTTP2_NV_FLAG_NONE);
 }
 
 static bool is_lower(struct slice name)
@@ -55,7 +60,9 @@ static bool put_fields(struct http2_fields *list, const struct http_message *msg
         struct slice name = lower_name(f, scratch);
         if (!name.len)
             return false;
-        put(list, name, http_field_value(f));
+        /* Never the same twice: it would push out of HPACK's table what is. */
+        put_with(list, name, http_field_value(f),
+                 f->id == HTTP_FIELD_X_REQUEST_ID ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
     }
     return true;
 }

@@ -5,6 +5,7 @@
 #include "http2/budget.h"
 #include "http2/closed.h"
 #include "http2/fields.h"
+#include "http2/memory_internal.h"
 #include "http2/walk.h"
 
 #include <arpa/inet.h>
@@ -348,8 +349,11 @@ static nghttp2_option *make_options(void)
     return o;
 }
 
-static bool open_session(struct http2_server *server)
+static bool open_session(struct http2_server *server, struct http2_memory *memory)
 {
+    nghttp2_mem mem;
+    if (memory)
+        mem = http2_memory_of(memory);
     nghttp2_session_callbacks *callbacks = make_callbacks();
     nghttp2_option *options = make_options();
     const nghttp2_settings_entry settings[] = {
@@ -359,7 +363,8 @@ static bool open_session(struct http2_server *server)
     };
     bool ok =
         callbacks && options &&
-        nghttp2_session_server_new2(&server->session, callbacks, server, options) == 0 &&
+        nghttp2_session_server_new3(&server->session, callbacks, server, options, memory ? &mem : NULL) ==
+            0 &&
         nghttp2_submit_settings(server->session, NGHTTP2_FLAG_NONE, settings, iso_countof(settings)) == 0 &&
         nghttp2_session_set_local_window_size(server->session, NGHTTP2_FLAG_NONE, 0,
                                               HTTP2_CONNECTION_WINDOW) == 0;
@@ -384,7 +389,7 @@ struct http2_server *http2_server_new(const struct http2_server_options *options
                                     .now_ns = options->now_ns};
     for (int i = 0; i < HTTP2_FLOODS; i++)
         http2_budget_init(&server->budgets[i], (enum http2_flood)i, options->now_ns);
-    if (!open_session(server))
+    if (!open_session(server, options->memory))
         http2_server_free(&server);
     return server;
 }
