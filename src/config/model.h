@@ -171,6 +171,7 @@ struct config_rule {
     struct config_rate_limit rate_limit;
     struct config_sources sources;
     struct config_jwt jwt;
+    struct config_basic_auth basic_auth;
 };
 
 /* TLS: passed on as it is; for listeners only. H2C and GRPC: HTTP/2 without TLS; for target groups only. */

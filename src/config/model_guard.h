@@ -48,4 +48,13 @@ struct config_jwt {
     struct config_place place;
 };
 
+/* Names and passwords that requests must bring. */
+struct config_basic_auth {
+    bool set;
+    struct slice password_file;
+    struct slice realm;
+    struct slice user_field; /* that carries the name to the target; ptr NULL: none */
+    struct config_place place;
+};
+
 #endif

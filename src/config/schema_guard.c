@@ -60,3 +60,17 @@ const struct schema_section schema_jwt = {.keys = jwt_keys,
                                           .doc = "Requests must bring a token that a key of the file has "
                                                  "signed (RS256, ES256, HS256); 401 otherwise."};
 #undef HOLDER
+
+#define HOLDER struct config_basic_auth
+static const struct schema_key basic_auth_keys[] = {
+    REQUIRED_TEXT("password_file", password_file, check_file, EXPECT_FILE,
+                  "NAME:HASH a line, hashes of crypt(3) as `htpasswd -B` makes them, read at each reload"),
+    TEXT("realm", realm, check_name, EXPECT_NAME, "restricted", "what browsers call it"),
+    TEXT("user_field", user_field, check_own_field, "a field name", NULL,
+         "request field that carries the name to the target; what the client sends in it is dropped"),
+    END};
+const struct schema_section schema_basic_auth = {
+    .keys = basic_auth_keys,
+    .item = "a basic_auth section",
+    .doc = "Requests must bring a name and a password of the file; 401 otherwise."};
+#undef HOLDER

@@ -122,6 +122,8 @@ static const struct schema_key rule_keys[] = {
     SECTION("rewrite", rewrite, rewrite_section, "changes to what is forwarded and to what comes back"),
     SECTION("sources", sources, schema_sources, "which clients may have what the rule gives (403)"),
     OPTIONAL("jwt", jwt, jwt.set, schema_jwt, "requests must bring a JSON Web Token (401)"),
+    OPTIONAL("basic_auth", basic_auth, basic_auth.set, schema_basic_auth,
+             "requests must bring a name and a password (401)"),
     OPTIONAL("rate_limit", rate_limit, rate_limit.set, schema_rate_limit,
              "how many requests each client may make"),
     END};

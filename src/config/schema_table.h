@@ -12,7 +12,8 @@
 extern const struct schema_section schema_load_balancer, schema_rule;
 /* schema_limit.c */
 /* schema_guard.c */
-extern const struct schema_section schema_sources, schema_connection_rate, schema_hsts, schema_jwt;
+extern const struct schema_section schema_sources, schema_connection_rate, schema_hsts, schema_jwt,
+    schema_basic_auth;
 extern const struct schema_section schema_rate_limit, schema_shared_state;
 /* schema_group.c */
 extern const struct schema_section schema_target_group;

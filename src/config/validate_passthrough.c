@@ -36,7 +36,8 @@ void validate_relay_listener(struct validator *v, const struct config_listener *
 void validate_rule_protocol(struct validator *v, const struct config_listener *listener,
                             const struct doc_node *node)
 {
-    static const char *const http_rule[] = {"redirect", "respond", "rewrite", "rate_limit", "sources", "jwt"};
+    static const char *const http_rule[] = {"redirect", "respond", "rewrite",   "rate_limit",
+                                            "sources",  "jwt",     "basic_auth"};
     static const char *const http_match[] = {"host",    "path",    "path_prefix", "path_regex",
                                              "methods", "headers", "cookies",     "query"};
     static const char *const tls_match[] = {"sni", "alpn"};

@@ -95,6 +95,16 @@ static void check_respond(struct validator *v, const struct config_rule *rule, c
         validate_fault(v, body, "is given, but an answer with status %u has no body", status);
 }
 
+static void check_basic_auth(struct validator *v, struct config_rule *rule, const struct doc_node *node)
+{
+    const struct doc_node *auth = doc_get(node, "basic_auth");
+    rule->basic_auth.place = validate_place(v, auth);
+    if (!validate_has(node, "forward"))
+        validate_fault(v, auth, "guards what is forwarded, but this rule forwards nothing");
+    if (validate_has(node, "jwt"))
+        validate_fault(v, auth, "stands beside jwt, expected one of them: both come in Authorization");
+}
+
 static void report_rule_name_twin(struct doc *doc, const struct name *twin, const struct name *first)
 {
     doc_fault(doc, DIAG_ERROR, twin->node,
@@ -141,6 +151,8 @@ void validate_rules(struct validator *v, struct config_listener *listener, const
         check_rewrite(v, item);
         if (validate_has(item, "jwt"))
             rule->jwt.place = validate_place(v, doc_get(item, "jwt"));
+        if (validate_has(item, "basic_auth"))
+            check_basic_auth(v, rule, item);
         if (validate_has(item, "rate_limit"))
             validate_rate_limit(v, &rule->rate_limit, doc_get(item, "rate_limit"));
         if (rule->name.ptr)

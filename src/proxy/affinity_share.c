@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "proxy/affinity.h"
+#include "proxy/basic_auth.h"
 #include "proxy/exchange.h"
 
 enum { CALLS_MAX = 4096 }; /* of one worker, under way or held; more requests go without */
@@ -75,7 +76,8 @@ static void on_answer(struct loop *loop, void *arg)
     }
     if (share->call.answer == SHARED_FOUND)
         affinity_adopt(x, slice_of(share->call.value, share->call.value_len));
-    forward_again(x);
+    if (!basic_auth_is_asking(x))
+        forward_again(x);
 }
 
 static void on_sent(struct loop *loop, void *arg)

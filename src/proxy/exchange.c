@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "proxy/affinity.h"
 #include "proxy/affinity_share.h"
+#include "proxy/basic_auth.h"
 #include "proxy/jwt.h"
 #include "proxy/ratelimit.h"
 #include "proxy/rewrite.h"
@@ -199,6 +200,7 @@ void exchange_release(struct exchange *x)
     transfer_fini(&x->response, &worker->bufs);
     splice_drop(x);
     share_end(x);
+    basic_auth_leave(x);
     if (x->has_deadline)
         loop_timer_remove(&worker->loop, &x->deadline);
     list_remove(&x->draining);
@@ -329,6 +331,9 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
         return client->exchange == x ? request_feed(x, data, len) : 0;
     struct jwt_verifier *jwt = x->rule ? x->listener->rule_jwt[x->rule - config->rules] : NULL;
     if (jwt && jwt_refuses(x, jwt, msg))
+        return client->exchange == x ? request_feed(x, data, len) : 0;
+    struct passwords *passwords = x->rule ? x->listener->rule_passwords[x->rule - config->rules] : NULL;
+    if (passwords && basic_auth_refuses(x, passwords, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;
     if (exchange_answer_by_rule(x, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;

@@ -51,6 +51,7 @@ struct exchange {
     uint64_t session_key;  /* affinity by session or address: of the table */
     uint32_t bound_target; /* affinity: the target this client is bound to, or BALANCE_NONE */
 
+    struct auth_call *auth;   /* that a password is compared by; NULL: none is */
     struct share_call *share; /* holds: affinity's, for the shared store; NULL: none */
     struct buf
         *head; /* owns: the head as forwarded, kept while it may have to be sent again; then log texts */

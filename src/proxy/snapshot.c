@@ -5,7 +5,9 @@
 #include "config/same.h"
 #include "proxy/admit.h"
 #include "proxy/affinity.h"
+#include "proxy/basic_auth.h"
 #include "proxy/jwt.h"
+#include "proxy/passwords.h"
 #include "proxy/ratelimit.h"
 #include "proxy/security.h"
 #include "proxy/snapshot_tls.h"
@@ -200,6 +202,9 @@ static iso_err build_listener(struct snapshot *snapshot, const struct snapshot_p
         listener->names = sni_compile(config, &snapshot->arena);
     if (!err)
         err = jwt_build(snapshot, listener, parts->earlier ? &parts->earlier->listeners[index] : NULL, diag);
+    if (!err)
+        err = basic_auth_build(snapshot, listener, parts->earlier ? &parts->earlier->listeners[index] : NULL,
+                               diag);
     return err ? err : route_compile(config, &snapshot->arena, &listener->routes, diag);
 }
 
@@ -303,6 +308,9 @@ void snapshot_free(struct snapshot *snapshot, struct registry *registry)
         for (uint32_t r = 0; snapshot->listeners[i].rule_jwt && r < snapshot->listeners[i].config->n_rules;
              r++)
             jwt_unref(&snapshot->listeners[i].rule_jwt[r]);
+        for (uint32_t r = 0;
+             snapshot->listeners[i].rule_passwords && r < snapshot->listeners[i].config->n_rules; r++)
+            passwords_unref(&snapshot->listeners[i].rule_passwords[r]);
         for (uint32_t l = 0; l < snapshot->listeners[i].n_limits; l++)
             registry_limit_unref(registry, &snapshot->listeners[i].limits[l].runtime);
         registry_listener_unref(registry, &snapshot->listeners[i].runtime);

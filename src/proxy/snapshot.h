@@ -88,6 +88,7 @@ struct snap_listener {
     const struct sources *sources;          /* NULL: all may connect */
     struct limit_runtime *connection_limit; /* shared (counted); NULL: none */
     struct jwt_verifier **rule_jwt;         /* [rules]; shared (counted); NULL: that rule has none */
+    struct passwords **rule_passwords;      /* the same */
     const struct sources **rule_sources;    /* [rules]; NULL: all */
     bool keeps_headers; /* a target group wants to be told of clients: PROXY headers are kept */
 };

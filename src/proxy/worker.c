@@ -9,6 +9,7 @@
 #include "proxy/exchange.h"
 #include "proxy/affinity_share.h"
 #include "proxy/ratelimit.h"
+#include "proxy/basic_auth.h"
 #include "proxy/jwt.h"
 #include "proxy/relay.h"
 #include "proxy/stream.h"
@@ -188,6 +189,7 @@ static void wind_up(struct worker *worker)
     loop_timer_remove(&worker->loop, &worker->backoff_timer);
     loop_timer_remove(&worker->loop, &worker->drain_timer);
     tls_thread_free(worker->tls);
+    basic_auth_fini(worker);
     loop_fini(&worker->loop);
     muxes_fini(&worker->muxes);
     pool_fini(&worker->pool);
@@ -239,6 +241,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     ratelimit_init(worker);
     relay_init(worker);
     arrival_init(worker);
+    basic_auth_init(worker);
     worker->tls = tls_thread_new(&worker->loop, &worker->bufs);
     pool_init(&worker->pool, &worker->loop, &worker->bufs, worker->tls, index);
     uint64_t seed = clock_wall_ns() + index;

@@ -54,6 +54,7 @@ struct worker {
     struct list listeners;     /* of struct worker_listener */
     struct buf_pool bufs;
     struct slab clients, exchanges, relays, arrivals, streams;
+    struct slab auth_calls;  /* basic_auth.c's */
     struct slab names;       /* that relayed TLS clients ask for */
     struct slab reports;     /* ratelimit.c's */
     struct slab share_calls; /* affinity_share.c's */
