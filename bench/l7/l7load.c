@@ -7,11 +7,10 @@
  * the moment the request was due).  Plain TCP or TLS, keep-alive or one
  * connection per request, full or resumed TLS handshakes, GET or POST.
  *
- * The CPU time of the processes given with -P (cpu_us, with that of the proxy core's
- * ksoftirqd, ksoft_us) and of everything involved (all_us: also this program, the -Q
- * processes and every ksoftirqd) is read at the two ends of the
- * measured window, by this program, so that CPU and request counts cover the
- * same interval.  One JSON object is printed.
+ * The CPU time of the processes given with -P (or of one thread, PID/TID; cpu_us, with that of the proxy
+ * core's ksoftirqd, ksoft_us) and of everything involved (all_us: also this program, the -Q processes and
+ * every ksoftirqd) is read at the two ends of the measured window, by this program, so that CPU and request
+ * counts cover the same interval.  One JSON object is printed.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -53,10 +52,16 @@ struct conn {
 };
 
 static struct {
-    const char *host, *path, *pids, *others;
+    const char *host, *path, *name, *pids, *others;
     int port, conns, post, tls, resume, close, big, idle;
     double dur, warm, rate;
-} O = {.host = "127.0.0.1", .port = 8080, .conns = 64, .path = "/128", .dur = 3, .warm = 0.5};
+} O = {.host = "127.0.0.1",
+       .port = 8080,
+       .conns = 64,
+       .path = "/128",
+       .name = "bench.test",
+       .dur = 3,
+       .warm = 0.5};
 
 static struct conn *C;
 static int ep, idle_head = -1;
@@ -122,7 +127,8 @@ struct cpu {
     long rss_kb;
 };
 
-static void cpu_pid(int pid, struct cpu *a)
+/* one thread of the process, or all of them when task is 0 */
+static void cpu_pid(int pid, int task, struct cpu *a)
 {
     char p[320], b[1024];
     DIR *d;
@@ -134,7 +140,7 @@ static void cpu_pid(int pid, struct cpu *a)
     if (d) {
         while ((de = readdir(d))) {
             unsigned long long r = 0;
-            if (de->d_name[0] == '.')
+            if (de->d_name[0] == '.' || (task && atoi(de->d_name) != task))
                 continue;
             snprintf(p, sizeof(p), "/proc/%d/task/%s/schedstat", pid, de->d_name);
             if ((f = fopen(p, "r"))) {
@@ -181,8 +187,9 @@ static void cpu_all(const char *s, struct cpu *a)
 {
     memset(a, 0, sizeof(*a));
     while (s && *s) {
-        cpu_pid(atoi(s), a);
-        s = strchr(s, ',');
+        const char *end = s + strcspn(s, "/,");
+        cpu_pid(atoi(s), *end == '/' ? atoi(end + 1) : 0, a);
+        s = strchr(end, ',');
         if (s)
             s++;
     }
@@ -220,7 +227,7 @@ static double ksoft_run(int core)
     int i;
     for (i = 0; i < n_ksoft; i++)
         if (ksoft_pid[i] && (core < 0 || core == i))
-            cpu_pid(ksoft_pid[i], &c);
+            cpu_pid(ksoft_pid[i], 0, &c);
     return c.run;
 }
 
@@ -584,9 +591,9 @@ static void build_req(void)
     if (O.post)
         snprintf(cl, sizeof(cl), "Content-Type: text/plain\r\nContent-Length: %d\r\n", O.post);
     n = (size_t)snprintf(req, cap,
-                         "%s %s HTTP/1.1\r\nHost: bench.test\r\n"
+                         "%s %s HTTP/1.1\r\nHost: %s\r\n"
                          "User-Agent: Mozilla/5.0 (X11; Linux x86_64) l7load/1\r\nAccept: */*\r\n%s%s%s\r\n",
-                         O.post ? "POST" : "GET", O.path, O.big ? browser : "", cl,
+                         O.post ? "POST" : "GET", O.path, O.name, O.big ? browser : "", cl,
                          O.close == 1 ? "Connection: close\r\n" : "");
     if (O.post)
         memset(req + n, 'p', (size_t)O.post);
@@ -624,7 +631,7 @@ int main(int argc, char **argv)
     int o, i, core = 0;
     uint64_t conn0 = 0, res0 = 0;
 
-    while ((o = getopt(argc, argv, "a:p:c:d:w:r:u:P:Q:B:C:tRkxi")) != -1)
+    while ((o = getopt(argc, argv, "a:p:c:d:w:r:u:H:P:Q:B:C:tRkxi")) != -1)
         switch (o) {
         case 'a':
             O.host = optarg;
@@ -646,6 +653,9 @@ int main(int argc, char **argv)
             break;
         case 'u':
             O.path = optarg;
+            break;
+        case 'H':
+            O.name = optarg;
             break;
         case 'P':
             O.pids = optarg;
@@ -675,11 +685,12 @@ int main(int argc, char **argv)
             O.idle = 1;
             break;
         default:
-            fprintf(stderr, "usage: l7load [-a addr] [-p port] [-c conns] [-d secs] [-w warm-up secs] [-r "
-                            "req/s] [-u path]\n"
-                            "  [-P pid,pid..] [-Q other pids] [-C core] [-B POST bytes] [-t TLS] [-R resume] "
-                            "[-k close per request]\n"
-                            "  [-x browser-like headers] [-i hold idle connections]\n");
+            fprintf(stderr,
+                    "usage: l7load [-a addr] [-p port] [-c conns] [-d secs] [-w warm-up secs] [-r "
+                    "req/s] [-u path] [-H host name]\n"
+                    "  [-P pid[/thread],..] [-Q other pids] [-C core] [-B POST bytes] [-t TLS] [-R resume] "
+                    "[-k close per request]\n"
+                    "  [-x browser-like headers] [-i hold idle connections]\n");
             return 2;
         }
     snprintf(self, sizeof(self), "%d", (int)getpid());
