@@ -39,6 +39,22 @@ static bool same_items(const struct schema_key *key, const void *a, const void *
     return true;
 }
 
+static bool same_switches(const struct schema_key *key, const void *a, const void *b)
+{
+    for (const struct schema_choice *choice = key->choices; choice->name; choice++)
+        if (*(const bool *)((const char *)a + choice->value) !=
+            *(const bool *)((const char *)b + choice->value))
+            return false;
+    return true;
+}
+
+static bool same_statuses(const struct schema_key *key, const void *a, const void *b)
+{
+    uint32_t n = count_of(key, a);
+    return n == count_of(key, b) && (n == 0 || memcmp(items_of(key, a), items_of(key, b),
+                                                      n * sizeof(struct config_status_range)) == 0);
+}
+
 static bool is_present(const struct schema_key *key, const void *holder)
 {
     return key->present_offset == SCHEMA_NO_OFFSET ||
@@ -65,6 +81,10 @@ static bool same_value(const struct schema_key *key, const void *a, const void *
         return is_present(key, a) == is_present(key, b) && config_same(key->section, x, y);
     if (schema_is_list(key))
         return same_items(key, a, b);
+    if (type == &type_switches)
+        return same_switches(key, a, b);
+    if (type == &type_statuses)
+        return same_statuses(key, a, b);
     bool is_counted = type == &type_texts || type == &type_prefixes || type == &type_pairs;
     if (is_counted && count_of(key, a) == 0 && count_of(key, b) == 0)
         return true;

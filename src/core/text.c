@@ -101,8 +101,28 @@ size_t json_escape(char *out, size_t cap, struct slice s)
     return len;
 }
 
+/* Printable ASCII that stands in JSON as it is: nearly every name and number. */
+static bool is_plain(struct slice s)
+{
+    bool is = true;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        is &= c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+    }
+    return is;
+}
+
 void text_json(struct text *text, struct slice s)
 {
+    if (is_plain(s)) {
+        char *quoted = reserve(text, s.len + 2);
+        quoted[0] = quoted[s.len + 1] = '"';
+        if (s.len)
+            memcpy(quoted + 1, s.ptr, s.len);
+        quoted[s.len + 2] = '\0';
+        text->len += s.len + 2;
+        return;
+    }
     text_add(text, SLICE("\""));
     char *at = reserve(text, s.len * 6);
     size_t n = json_escape(at, s.len * 6, s);
