@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from harness.breaker import Breaker
 from harness.postgres import Postgres
 from harness.process import wait_until
 from harness.store import Driver
@@ -185,6 +186,49 @@ def test_kill_9_of_the_node_at_random_leaves_no_half_change(postgres):
         document = postgres.query("SELECT document FROM versions WHERE number = %s", newest)[0][0]
         assert f'"weight":{least}' in document
         version = newest
+
+
+@pytest.fixture
+def breaker(postgres):
+    relay = Breaker(postgres.port, b"COMMIT\0")
+    relay.url = f"postgresql://isobar@127.0.0.1:{relay.port}/postgres"
+    yield relay
+    relay.close()
+
+
+def test_a_commit_whose_confirmation_is_lost_is_found_to_be_made(postgres, breaker):
+    with Driver(breaker.url, timeout_ms=20000) as store:
+        assert store.commit(0, "first") == ("done", "1")
+        breaker.mode = "cut_after"
+        assert store.commit(1, "second") == ("done", "2")
+        assert breaker.triggered.is_set() and "down" in "".join(store.events)
+        assert store.commit(2, "third") == ("done", "3")
+    assert postgres.query("SELECT diff FROM versions ORDER BY number") == [("first",), ("second",), ("third",)]
+
+
+def test_a_commit_that_never_arrived_is_found_not_to_be_made(postgres, breaker):
+    with Driver(breaker.url, timeout_ms=20000) as store:
+        assert store.commit(0, "first") == ("done", "1")
+        breaker.mode = "cut"
+        word, reason = store.commit(1, "lost")
+        assert word == "unavailable" and "before the change was made" in reason
+        assert store.commit(1, "second") == ("done", "2")
+        assert not [event for event in store.events if event.startswith("changed")]
+    assert postgres.query("SELECT diff FROM versions ORDER BY number") == [("first",), ("second",)]
+
+
+def test_a_commit_that_nobody_can_tell_of_is_in_doubt_and_comes_by_when_it_was_made(postgres, breaker):
+    with Driver(breaker.url, timeout_ms=1500) as store:
+        assert store.commit(0, "first") == ("done", "1")
+        breaker.mode = "hold"
+        breaker.refuses = True
+        word, _ = store.commit(1, "second")
+        assert word == "in-doubt"
+        assert store.commit(1, "third")[0] == "unavailable"
+        breaker.refuses = False
+        store.wait_event("changed 2")
+        assert store.ask("load")[2][0][2] == "second"
+        assert store.commit(1, "third") == ("conflict", "2")
 
 
 def test_a_schema_of_version_1_is_brought_up_to_date_by_one_of_two(postgres):

@@ -86,6 +86,27 @@ def test_the_file_fills_an_empty_store_and_then_the_store_rules(stand, tmp_path)
     assert rows(path, "SELECT count(*) FROM versions") == [(1,)]
 
 
+@pytest.mark.parametrize("store, fault", [
+    ({"url": "mysql://h/d"}, "/store/url: "), ({}, "/store"), ({"url": "sqlite:"}, "/store/url: "),
+    ({"url": "sqlite:/x/"}, "/store/url: "), ({"url": "postgresql:h"}, "/store/url: "),
+    ({"url": "sqlite:/x", "file": "rules"}, "/store/file: "), ({"url": "sqlite:/x", "timeout_ms": 1}, "/store/timeout_ms: "),
+    ({"url": "sqlite:/x", "keep_versions": 1}, "/store/keep_versions: "), ({"url": "sqlite:/x", "last_good": ""}, "/store/last_good: ")])
+def test_rejects_a_store_that_cannot_be(stand, tmp_path, store, fault):
+    config = stand.config({"ip": "127.0.0.1", "port": 1}, store=store)
+    (tmp_path / "c.json").write_text(json.dumps(config))
+    status, stdout, stderr = stand.isobar("check", str(tmp_path / "c.json"))
+    assert status == 1 and fault in stdout + stderr, stdout + stderr
+
+
+def test_a_password_in_the_url_is_not_shown(stand, tmp_path):
+    config = stand.config({"ip": "127.0.0.1", "port": 1},
+                          store={"url": "postgresql://u:s3cret@127.0.0.1:1/d?password=al5o", "last_good": f"{tmp_path}/no"})
+    (tmp_path / "c.json").write_text(json.dumps(config))
+    status, _, stderr = stand.isobar("serve", "--config", str(tmp_path / "c.json"), timeout_s=90)
+    assert status == 1 and "there is no last good copy" in stderr
+    assert "s3cret" not in stderr and "al5o" not in stderr
+
+
 def test_a_relative_file_is_beside_the_configuration(stand):
     config = stand.config(stand.backend(name="A"), store={"url": "sqlite:here.db"})
     proxy = settled(stand.serve(config))
