@@ -121,7 +121,14 @@ static const struct schema_key config_keys[] = {
      .doc = "a Redis where nodes share sessions"},
     ITEMS("nodes", nodes, n_nodes, schema_node, "machines behind the packet tier"),
     OPTIONAL("l4", l4, l4.set, schema_l4, "the packet tier on this machine"),
-    OPTIONAL("store", store, store.set, store_section, "where versions of the configuration are kept"),
+    {.name = "store",
+     .type = &type_section,
+     .present_offset = FIELD(store.set, bool),
+     .offset = offsetof(HOLDER, store),
+     .section = &store_section,
+     .optional = true,
+     .is_secret = true, /* as a whole: the url may hold a password */
+     .doc = "where versions of the configuration are kept"},
     OPTIONAL("decap", decap, decap.set, schema_decap,
              "what the packet tier sends here is taken out of its tunnel"),
     END};

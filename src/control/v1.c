@@ -6,6 +6,7 @@
 #include "config/yaml.h"
 #include "core/clock.h"
 #include "core/hash.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -141,6 +142,28 @@ static void write_certificates(const struct doc_node *list, struct text *out)
     text_printf(out, *joint == '[' ? "[]" : "]");
 }
 
+void v1_write_store(const struct doc_node *store, struct text *out)
+{
+    static const char *const hidden[] = {"url", NULL};
+    const struct doc_node *url = doc_get(store, "url");
+    struct text rest;
+    struct arena arena;
+    if (!url || url->kind != DOC_STRING) {
+        json_write(store, NULL, out);
+        return;
+    }
+    text_init(&rest);
+    arena_init(&arena);
+    json_write(store, hidden, &rest);
+    text_add(out, SLICE("{\"url\":"));
+    text_json(out, slice_str(store_shown_url(url->text, &arena)));
+    if (rest.len > 2)
+        text_add(out, SLICE(","));
+    text_add(out, slice_of(rest.data + 1, rest.len - 1));
+    arena_fini(&arena);
+    text_fini(&rest);
+}
+
 void v1_write_document(const struct doc_node *root, struct text *out)
 {
     const char *joint = "{";
@@ -150,6 +173,8 @@ void v1_write_document(const struct doc_node *root, struct text *out)
         text_add(out, SLICE(":"));
         if (slice_eq(part->key, SLICE("certificates")) && part->kind == DOC_LIST)
             write_certificates(part, out);
+        else if (slice_eq(part->key, SLICE("store")))
+            v1_write_store(part, out);
         else
             json_write(part, NULL, out);
         joint = ",";

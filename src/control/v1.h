@@ -26,6 +26,8 @@ void v1_write_item(const struct resource *resource, const struct doc_node *item,
                    struct text *out);
 /* Appends a whole document as clients see it. */
 void v1_write_document(const struct doc_node *root, struct text *out);
+/* Appends the section "store" as clients see it: the url without its password. */
+void v1_write_store(const struct doc_node *store, struct text *out);
 /* Takes out of a client's item what v1_write_item() and answers add: "id", "version" and the like. */
 void v1_strip_added(const struct resource *resource, struct doc_edit *edit, struct doc_node *item);
 /* Other names of source 000 become ours: "cert_id" of a listener, in an item or what is in it. */

@@ -33,21 +33,35 @@ void v1_config_get(struct api_call *call)
     text_add(&call->reply.body, SLICE("\n"));
 }
 
-/* What the file of this node says stays; the body may repeat it. */
+/* Does a client repeat what we show of a section? */
+static bool is_as_shown(const struct doc_node *mine, const struct doc_node *theirs)
+{
+    struct text shown, given;
+    text_init(&shown);
+    text_init(&given);
+    v1_write_store(mine, &shown);
+    v1_write_store(theirs, &given);
+    bool is_same = slice_eq(text_slice(&shown), text_slice(&given));
+    text_fini(&shown);
+    text_fini(&given);
+    return is_same;
+}
+
+/* What the file of this node says stays; the body may repeat it, a password in it or not. */
 static bool keep_file_keys(struct change *change, struct doc_edit *edit)
 {
     const struct doc_node *now = document_doc(change->document)->root;
     for (size_t i = 0; i < iso_countof(file_keys); i++) {
         const struct doc_node *mine = doc_get(now, file_keys[i]),
                               *theirs = doc_get(change->fresh->root, file_keys[i]);
-        if (theirs && (!mine || !doc_eq(mine, theirs))) {
+        if (theirs && (!mine || (!doc_eq(mine, theirs) && !is_as_shown(mine, theirs)))) {
             const char *path = arena_printf(&change->call->arena, "/%s", file_keys[i]);
             api_fail(change->call, 422, "invalid", path,
                      "comes from the file of this node and cannot be changed here; change the file and "
                      "reload");
             return false;
         }
-        struct doc_node *copy = mine && !theirs ? doc_copy(change->fresh, mine) : NULL;
+        struct doc_node *copy = mine ? doc_copy(change->fresh, mine) : NULL;
         if (copy)
             doc_edit_set(edit, change->fresh->root, file_keys[i], copy);
     }

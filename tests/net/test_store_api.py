@@ -128,6 +128,24 @@ def test_the_nodes_own_sections_stay_its_own(stand, tmp_path):
     assert api(proxy, "GET", "/v1/config")[1]["store"] == whole["store"]
 
 
+def test_the_password_of_the_store_is_not_shown_and_need_not_be_said(stand, postgres, tmp_path):
+    a = stand.backend(name="A")
+    url = postgres.url.replace("isobar@", f"isobar:{Postgres.PASSWORD}@")
+    config = stand.config(a, store={"url": url, "last_good": f"{tmp_path}/good", "timeout_ms": 5000})
+    proxy = settled(stand.serve(config))
+    whole = api(proxy, "GET", "/v1/config")[1]
+    assert whole["store"] == {"url": postgres.url, "last_good": f"{tmp_path}/good", "timeout_ms": 5000}
+    whole["via"] = True
+    status, body = api(proxy, "PUT", "/v1/config", whole)
+    assert status == 200 and body["changes"] == [{"object": "config", "change": "changed", "what": "via false -> true"}]
+    whole["store"]["timeout_ms"] = 4000
+    assert api(proxy, "PUT", "/v1/config", whole)[0] == 422
+    proxy.reload({**config, "store": {**config["store"], "timeout_ms": 4000}})
+    assert Postgres.PASSWORD not in proxy.stderr
+    assert put_weight(proxy, a, 9)[0] == 200
+    assert Postgres.PASSWORD not in open(f"{tmp_path}/good", encoding="utf-8").read()
+
+
 def test_what_cannot_be_in_force_is_not_committed(stand, tmp_path):
     path = str(tmp_path / "store.db")
     a = stand.backend(name="A")
