@@ -31,6 +31,7 @@ struct http2_server {
     uint64_t now_ns;
     char *out_at, *out_end; /* while sending */
     uint32_t n_streams, max_streams;
+    uint32_t n_blamed; /* resets on their way that have been counted */
     bool has_flooded, has_sent_settings;
     int32_t last_id; /* the newest stream of the client */
     struct http2_closed closed;
@@ -117,17 +118,26 @@ static void reset(struct http2_server *server, int32_t id, uint32_t code)
     nghttp2_submit_rst_stream(server->session, NGHTTP2_FLAG_NONE, id, code);
 }
 
-/* A stream that cannot be served for what the client did. */
-static void refuse(struct http2_server *server, int32_t id, uint32_t code)
+/* A stream is reset for what the client did. */
+static void blame(struct http2_server *server, enum http2_refusal what)
 {
-    reset(server, id, code);
+    server->handler->refusal(server->owner, what);
     spend(server, HTTP2_FLOOD_RESETS);
+}
+
+static void refuse(struct http2_server *server, int32_t id, uint32_t code, enum http2_refusal what)
+{
+    server->n_blamed++;
+    reset(server, id, code);
+    blame(server, what);
 }
 
 /* nghttp2 resets the stream, or ends the connection. */
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *user)
 {
-    spend(user, HTTP2_FLOOD_RESETS);
+    struct http2_server *server = user;
+    server->n_blamed++;
+    blame(server, HTTP2_REFUSAL_MALFORMED);
     return 0;
 }
 
@@ -136,7 +146,7 @@ static void take_request(struct http2_server *server, int32_t id, bool ends)
     enum http_reject why = HTTP_REJECT_NONE;
     void *stream = NULL;
     if (server->n_streams > server->max_streams) {
-        refuse(server, id, NGHTTP2_REFUSED_STREAM);
+        refuse(server, id, NGHTTP2_REFUSED_STREAM, HTTP2_REFUSAL_TOO_MANY);
         return;
     }
     switch (
@@ -149,15 +159,17 @@ static void take_request(struct http2_server *server, int32_t id, bool ends)
         stream = server->handler->refused(server->owner, id, why, ends);
         break;
     case HTTP2_HEAD_MALFORMED:
-        refuse(server, id, NGHTTP2_PROTOCOL_ERROR);
+        refuse(server, id, NGHTTP2_PROTOCOL_ERROR, HTTP2_REFUSAL_MALFORMED);
         return;
     case HTTP2_HEAD_NO_MEMORY:
         break;
     }
-    if (stream)
+    if (stream) {
         nghttp2_session_set_stream_user_data(server->session, id, stream);
-    else
-        refuse(server, id, NGHTTP2_REFUSED_STREAM);
+    } else {
+        server->n_blamed++; /* nobody is: there was no memory */
+        reset(server, id, NGHTTP2_REFUSED_STREAM);
+    }
 }
 
 static void take_trailers(struct http2_server *server, int32_t id)
@@ -167,7 +179,7 @@ static void take_trailers(struct http2_server *server, int32_t id)
     enum http2_head_result result = http2_head_finish(&server->head, server->bufs, true, server->limits,
                                                       HTTP_GET, server->trailers, &why);
     if (result != HTTP2_HEAD_OK)
-        refuse(server, id, NGHTTP2_PROTOCOL_ERROR);
+        refuse(server, id, NGHTTP2_PROTOCOL_ERROR, HTTP2_REFUSAL_MALFORMED);
     else if (stream)
         server->handler->ended(server->owner, stream, server->trailers->n_fields ? server->trailers : NULL);
 }
@@ -235,10 +247,23 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     return 0;
 }
 
+/* Of some faults, as a body that its length contradicts, nghttp2 tells nothing but the reset. */
+static void note_reset(struct http2_server *server, uint32_t code)
+{
+    if (code == NGHTTP2_NO_ERROR || code == NGHTTP2_INTERNAL_ERROR || code == NGHTTP2_CANCEL)
+        return; /* ours */
+    if (server->n_blamed)
+        server->n_blamed--;
+    else
+        blame(server, HTTP2_REFUSAL_MALFORMED);
+}
+
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct http2_server *server = user;
     uint8_t type = frame->hd.type;
+    if (type == NGHTTP2_RST_STREAM)
+        note_reset(server, frame->rst_stream.error_code);
     if ((type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
         nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) != 0)
         return 0;

@@ -38,6 +38,11 @@ enum http2_flood {
     HTTP2_FLOODS
 };
 
+enum http2_refusal {
+    HTTP2_REFUSAL_MALFORMED, /* a request, or a frame of its stream, against the rules */
+    HTTP2_REFUSAL_TOO_MANY,  /* beyond max_streams */
+};
+
 struct http2_server_handler {
     /* A request's head, valid during the call. `ends`: without body. `protocol` is that of an extended
      * CONNECT, else empty. Returns what the stream is called from now on; NULL refuses it. */
@@ -59,7 +64,8 @@ struct http2_server_handler {
     void (*answered)(void *owner, void *stream);
     /* The trailers to end with, or NULL; asked once, with the last bytes. */
     const struct http_message *(*trailers)(void *owner, void *stream);
-    /* Counted, nothing to be done. */
+    /* Counted, nothing to be done: a stream was reset for what the client did. */
+    void (*refusal)(void *owner, enum http2_refusal what);
     void (*flood)(void *owner, enum http2_flood what);
     /* The acknowledgement of http2_server_ping(). */
     void (*pong)(void *owner);

@@ -392,6 +392,13 @@ static const struct http_message *on_trailers(void *owner, void *user)
     return stream_parse_lines(stream, stream->trailers);
 }
 
+static void on_refusal(void *owner, enum http2_refusal what)
+{
+    const struct client_h2 *h2 = owner;
+    struct listener_counters *counters = h2->client->listener->counters;
+    counter_add(what == HTTP2_REFUSAL_TOO_MANY ? &counters->h2_too_many : &counters->h2_malformed, 1);
+}
+
 static void on_flood(void *owner, enum http2_flood what)
 {
     struct client_h2 *h2 = owner;
@@ -420,6 +427,7 @@ const struct http2_server_handler stream_handler = {
     .took = on_took,
     .answered = on_answered,
     .trailers = on_trailers,
+    .refusal = on_refusal,
     .flood = on_flood,
     .pong = on_pong,
 };

@@ -127,6 +127,8 @@ static const struct http_message *on_trailers(void *owner, void *user)
     return NULL;
 }
 
+static void on_refusal(void *owner, enum http2_refusal what) {}
+
 static void on_flood(void *owner, enum http2_flood what)
 {
     iso_assert(what < HTTP2_FLOODS);
@@ -144,6 +146,7 @@ static const struct http2_server_handler handler = {
     .took = on_took,
     .answered = on_answered,
     .trailers = on_trailers,
+    .refusal = on_refusal,
     .flood = on_flood,
     .pong = on_pong,
 };

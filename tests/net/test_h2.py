@@ -187,7 +187,7 @@ def test_C_059_a_header_table_that_shrinks(stand):
 def test_C_062_malformed_requests_are_stream_errors(stand):
     backend = stand.backend(replying(b"HTTP/1.1 200 OK\r\nConnection: x-hop\r\nx-hop: 1\r\nKeep-Alive: 5\r\n"
                                      b"X-MiXed: 1\r\nContent-Length: 2\r\n\r\nok"))
-    stand.proxy(backend)
+    proxy = stand.proxy(backend)
     client = h2(stand)
     for field in (("connection", "keep-alive"), ("te", "gzip"), ("transfer-encoding", "chunked"), ("x-a", "b\r\nx: c"),
                   ("x-a", " b"), ("x a", "b")):
@@ -196,6 +196,7 @@ def test_C_062_malformed_requests_are_stream_errors(stand):
     assert answer.status == 200 and answer.get("x-mixed") == "1"
     assert not [name for name, _ in answer.heads[0] if name in ("connection", "keep-alive", "x-hop")]
     assert len(backend.requests) == 1
+    assert proxy.metrics().total("listener_h2_refused_streams_total", why="malformed") == 6
 
 
 def test_C_063_authority_and_host(stand):
@@ -250,12 +251,13 @@ def test_C_065_a_denied_upload_does_not_look_retryable(stand):
 
 def test_C_067_excess_streams_are_refused(stand):
     backend = stand.backend(lambda wire: (wire.read_request(), time.sleep(20)))
-    stand.proxy(backend, listener={"http2": {"max_streams": 4}})
+    proxy = stand.proxy(backend, listener={"http2": {"max_streams": 4}})
     client = h2(stand)
     client.wait(lambda: client.settings.get(SettingsFrame.MAX_CONCURRENT_STREAMS) == 4)
     streams = [client.open() for _ in range(9)]
     client.wait(lambda: sum(client.answers[stream].reset is not None for stream in streams) == 5)
     assert [client.answers[stream].reset for stream in streams] == [None] * 4 + [REFUSED_STREAM] * 5
+    assert proxy.metrics().total("listener_h2_refused_streams_total", why="too_many") == 5
 
 
 def test_A7_a_reset_of_the_client_ends_its_request_at_once(stand):

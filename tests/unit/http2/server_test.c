@@ -21,6 +21,7 @@ static struct slice body; /* what the answer still has */
 static struct {
     int32_t id;
     int requests, refused, ends, closes, floods;
+    int refusals[2];
     bool by_client, ended;
     uint32_t code;
     size_t data_bytes;
@@ -78,6 +79,11 @@ static const struct http_message *on_trailers(void *owner, void *stream)
     return NULL;
 }
 
+static void on_refusal(void *owner, enum http2_refusal what)
+{
+    saw.refusals[what]++;
+}
+
 static void on_flood(void *owner, enum http2_flood what)
 {
     saw.floods++;
@@ -95,6 +101,7 @@ static const struct http2_server_handler handler = {
     .took = on_took,
     .answered = on_answered,
     .trailers = on_trailers,
+    .refusal = on_refusal,
     .flood = on_flood,
     .pong = on_pong,
 };
@@ -206,6 +213,7 @@ static void streams_beyond_the_limit_are_refused_C_067(void **state)
     assert_int_equal(saw.requests, 3);
     assert_int_equal(sends(RST_STREAM, &code), 1);
     assert_int_equal(code[3], HTTP2_REFUSED_STREAM);
+    assert_int_equal(saw.refusals[HTTP2_REFUSAL_TOO_MANY], 1);
     assert_int_equal(sends(GOAWAY, NULL), 0);
 }
 
@@ -265,6 +273,7 @@ static void a_length_that_its_data_contradicts_is_an_error_of_the_stream(void **
     assert_int_equal(sends(RST_STREAM, &code), 1);
     assert_int_equal(code[3], HTTP2_PROTOCOL_ERROR);
     assert_int_equal(saw.ends, 0);
+    assert_int_equal(saw.refusals[HTTP2_REFUSAL_MALFORMED], 1);
 }
 
 static void leaving_is_a_notice_and_then_the_last_stream_C_057(void **state)
