@@ -38,7 +38,8 @@ static const struct schema_section expect_section = {
     .keys = expect_keys, .item = "an expectation", .doc = "What a healthy answer looks like (type http)."};
 
 static const struct schema_key health_check_keys[] = {
-    CHOICE("type", type, health_types, "tcp", "how targets are checked"),
+    CHOICE("type", type, health_types, "tcp",
+           "how targets are checked; unset, and path, method or expect is set: http"),
     TEXT("path", path, check_request_target, EXPECT_TARGET, "/", "what is asked for (http)"),
     TEXT("host", host, check_host, EXPECT_HOST, NULL,
          "Host of the check (http, grpc); unset: the target's own"),

@@ -119,15 +119,23 @@ static bool may_speak_http2(const struct config_target_group *group)
     return group->protocol == CONFIG_H2C || group->protocol == CONFIG_GRPC;
 }
 
-static void check_health(struct validator *v, const struct config_target_group *group,
-                         const struct doc_node *node)
+/* Whoever says what is asked for, or what is expected, means a request. */
+static void check_health_default(struct config_health_check *check, const struct doc_node *node)
+{
+    if (!validate_has(node, "type") &&
+        (validate_has(node, "path") || validate_has(node, "method") || validate_has(node, "expect")))
+        check->type = CONFIG_HEALTH_HTTP;
+}
+
+static void check_health(struct validator *v, struct config_target_group *group, const struct doc_node *node)
 {
     static const char *const http_only[] = {"path", "method", "expect", "host"};
-    const struct config_health_check *check = &group->health_check;
-    bool is_grpc = check->type == CONFIG_HEALTH_GRPC;
-    size_t n_foreign = check->type == CONFIG_HEALTH_TCP ? iso_countof(http_only) : is_grpc ? 3 : 0;
+    struct config_health_check *check = &group->health_check;
     if (!node || node->kind != DOC_MAP)
         return;
+    check_health_default(check, node);
+    bool is_grpc = check->type == CONFIG_HEALTH_GRPC;
+    size_t n_foreign = check->type == CONFIG_HEALTH_TCP ? iso_countof(http_only) : is_grpc ? 3 : 0;
     for (size_t i = 0; i < n_foreign; i++)
         if (validate_has(node, http_only[i]))
             validate_fault(v, doc_get(node, http_only[i]),

@@ -57,14 +57,23 @@ def test_the_requests_of_source_000_get_the_answers_of_source_000(stand, tmp_pat
     status, _, answer = api("POST", "/v1/target-groups", """
   { "protocol": "HTTP", "port": 8080, "algorithm": "p2c_least_request",
     "health_check": { "path": "/healthz", "interval_s": 2, "timeout_ms": 1000,
-                      "healthy_threshold": 2, "unhealthy_threshold": 3, "type": "http" },
+                      "healthy_threshold": 2, "unhealthy_threshold": 3 },
     "slow_start_s": 30, "deregistration_delay_s": 60 }""", Content_Type="application/json")
     assert status == 201 and answer["tg_id"] == "tg-1", answer
+    assert api.get("/api/config?target_group=tg-1")["health"] == {
+        "type": "http", "path": "/healthz", "interval_seconds": 2, "timeout_seconds": 1, "unhealthy_threshold": 3,
+        "healthy_threshold": 2}
     for number in range(2, 9):
         protocol = "TCP" if number == 8 else "HTTP"
         assert api("POST", "/v1/target-groups", {"protocol": protocol, "port": 5432})[2]["tg_id"] == f"tg-{number}"
     assert api("POST", "/v1/certificates", cert)[2]["cert_id"] == "c-91"
     https, tcp = free_port(), free_port()
+    status, _, answer = api("POST", "/v1/load-balancers?dry_run=true", """
+  { "name": "checkout", "listeners": [
+      { "port": 443, "protocol": "HTTPS", "cert_id": "c-91", "default_target_group": "tg-7" },
+      { "port": 5432, "protocol": "TCP", "default_target_group": "tg-8" } ] }""", Content_Type="application/json")
+    assert status == 200, answer
+    # The same with ports that are free on the machine of the test.
     status, _, answer = api("POST", "/v1/load-balancers", """
   { "name": "checkout", "vip": "127.0.0.1", "listeners": [
       { "port": %d, "protocol": "HTTPS", "cert_id": "c-91", "default_target_group": "tg-7" },

@@ -214,6 +214,28 @@ static void hash_keys_have_a_name_or_none(void **state)
                   "{cookie: NAME} or {query: NAME}\n");
 }
 
+static void a_health_check_with_a_path_is_a_request(void **state)
+{
+#define CHECKED(check)                                                                                       \
+    "load_balancers: [{name: l, listeners: [{port: 80, default_target_group: g}]}]\n"                        \
+    "target_groups: [{name: g, health_check: {" check "}, targets: [{ip: 10.0.0.1, port: 80}]}]\n"
+    static const struct {
+        const char *yaml;
+        enum config_health_type type;
+    } cases[] = {{CHECKED("path: /healthz"), CONFIG_HEALTH_HTTP},
+                 {CHECKED("method: HEAD"), CONFIG_HEALTH_HTTP},
+                 {CHECKED("expect: {status: 200}"), CONFIG_HEALTH_HTTP},
+                 {CHECKED("interval_s: 5"), CONFIG_HEALTH_TCP},
+                 {CHECKED("type: none, path: /healthz"), CONFIG_HEALTH_NONE},
+                 {CHECKED("type: deep, path: /healthz"), CONFIG_HEALTH_DEEP}};
+    for (size_t i = 0; i < iso_countof(cases); i++) {
+        struct config *config = load_good(cases[i].yaml);
+        assert_int_equal(config->target_groups[0].health_check.type, cases[i].type);
+        config_free(config);
+    }
+#undef CHECKED
+}
+
 static void expected_statuses_are_ranges(void **state)
 {
 #define CHECK(status)                                                                                        \
@@ -374,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_list_may_be_one_value_alone),
         cmocka_unit_test(texts_take_numbers_as_they_were_written),
         cmocka_unit_test(hash_keys_have_a_name_or_none),
+        cmocka_unit_test(a_health_check_with_a_path_is_a_request),
         cmocka_unit_test(expected_statuses_are_ranges),
         cmocka_unit_test(rejects_prefixes_with_bits_behind_their_length),
         cmocka_unit_test(rejects_match_values_that_can_match_nothing),

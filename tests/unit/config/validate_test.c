@@ -352,10 +352,13 @@ static void settings_without_effect_are_told(void **state)
     expect_faults(GROUP_WITH("hash_key: path"), "f:3:11: warning: /target_groups/0/hash_key: has no effect: "
                                                 "only consistent_hash and maglev have a choice "
                                                 "of key\n");
-    expect_faults(GROUP_WITH("health_check: {path: /h}"),
-                  "f:3:22: /target_groups/0/health_check/path: belongs to checks of type http, but the type "
+    expect_faults(GROUP_WITH("health_check: {host: h}"),
+                  "f:3:22: /target_groups/0/health_check/host: belongs to checks of type http, but the type "
                   "is tcp (the "
                   "default)\n");
+    expect_faults(GROUP_WITH("health_check: {type: tcp, path: /h}"),
+                  "f:3:33: /target_groups/0/health_check/path: belongs to checks of type http, but the type "
+                  "is tcp\n");
     expect_faults(GROUP_WITH("health_check: {type: none, path: /h}"), "");
     expect_faults(GROUP_WITH("health_check: {interval_s: 1}"),
                   "f:3:28: warning: /target_groups/0/health_check/interval_s: a check may take 2000 ms and "
