@@ -5,6 +5,7 @@
 #include "cli/process_internal.h"
 
 #include "config/load.h"
+#include "config/same.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "proxy/snapshot_tls.h"
@@ -317,7 +318,7 @@ static void be_as_before(struct process *process)
 {
     struct iso_diag ignored;
     diag_init(&ignored);
-    if (control_listen(process->control, &process->current->config->admin, &ignored))
+    if (process->listens_anew && control_listen(process->control, &process->current->config->admin, &ignored))
         log_error("the admin listener of the old configuration could not be opened again");
     if (decap_apply(process->decap, process->current->config, &ignored))
         log_error("the decapsulation of the old configuration could not be attached again");
@@ -333,7 +334,9 @@ static iso_err prepare(void *owner, struct config **config, bool reads_files, st
     process->reads_files = reads_files;
     finish_names(process);
     iso_assert(!process->prepared);
-    iso_err err = control_listen(process->control, &(*config)->admin, diag);
+    process->listens_anew =
+        reads_files || !config_same_admin(&(*config)->admin, &process->current->config->admin);
+    iso_err err = process->listens_anew ? control_listen(process->control, &(*config)->admin, diag) : ISO_OK;
     if (err)
         return err;
     err = apply_build(process, config, &process->prepared, diag);

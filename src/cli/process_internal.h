@@ -40,7 +40,8 @@ struct process {
     struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer, settle_timer;
     uint64_t settle_until_ns;
     bool is_patient;
-    bool reads_files; /* certificates and the like are read anew, also where their settings are the same */
+    bool listens_anew; /* what is prepared has set the admin listener up */
+    bool reads_files;  /* certificates and the like are read anew, also where their settings are the same */
     void (*published)(void *arg); /* of the publication under way; NULL: none */
     void *published_arg;
     struct stored *stored;     /* owns; NULL: there is no store */

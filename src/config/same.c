@@ -114,6 +114,11 @@ bool config_same_group_tls(const struct config_target_group *a, const struct con
     return config_same(&schema_group_tls, &a->tls, &b->tls);
 }
 
+bool config_same_admin(const struct config_admin *a, const struct config_admin *b)
+{
+    return config_same(schema_find(&schema_config, SLICE("admin"))->section, a, b);
+}
+
 bool config_same_certificates(const struct config *a, const struct config *b)
 {
     if (a->n_certificates != b->n_certificates)

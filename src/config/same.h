@@ -11,6 +11,7 @@ bool config_same(const struct schema_section *section, const void *a, const void
 /* Two target groups, their targets aside. */
 bool config_same_group(const struct config_target_group *a, const struct config_target_group *b);
 bool config_same_group_tls(const struct config_target_group *a, const struct config_target_group *b);
+bool config_same_admin(const struct config_admin *a, const struct config_admin *b);
 bool config_same_certificates(const struct config *a, const struct config *b);
 /* Which certificates, and how TLS is spoken. */
 bool config_same_listener_tls(const struct config_listener *a, const struct config_listener *b);

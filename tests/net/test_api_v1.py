@@ -484,6 +484,26 @@ def test_no_change_is_begun_while_the_process_ends_C_150(stand):
     assert api.proxy.process.wait(30) == 0
 
 
+def test_a_change_reads_no_file_that_it_is_not_about(stand, tmp_path):
+    """Tokens and certificates are what they were at the last reload, whatever became of their files since."""
+    from harness.tls import Authority
+    cert = Authority(tmp_path).issue("shop", "shop.example")
+    path = os.path.join(stand.folder, "tokens")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as out:
+        out.write("admin aaaaaaaaaaaaaaaa\n")
+    backend = stand.backend()
+    config = stand.config(backend, certificates=[cert])
+    config["admin"]["token_file"] = path
+    api = Api(stand.serve(config, ready=False))
+    api.proxy.token = "a" * 16
+    api.proxy.ready()
+    for name in (path, cert["cert_file"], cert["key_file"]):
+        os.unlink(name)
+    assert api("PATCH", f"/v1/target-groups/web/targets/{backend.label}", {"weight": 1})[0] == 200
+    api.proxy.reload()
+    assert "tokens" in api.proxy.stderr and api.get("/v1/versions")["items"][0]["version"] == 2
+
+
 def test_roles_may_do_what_they_are_for_G8(stand):
     path = os.path.join(stand.folder, "tokens")
     with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as out:
