@@ -52,6 +52,11 @@ static void on_committed(void *owner, const struct store_answer *answer)
 static void commit(void *owner, struct change *change)
 {
     struct process *process = owner;
+    if (process->stored->must_record) { /* what it would be made from has no number yet */
+        document_committed(change, COMMIT_FAILED, 0,
+                           "the file that this process began with is still being stored; try again");
+        return;
+    }
     const struct store_change made = {.expected = document_version(process->document),
                                       .who = change->who,
                                       .diff = text_slice(&change->changes),

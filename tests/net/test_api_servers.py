@@ -2,6 +2,7 @@
 """/api: the single-pool view of the model (source 001 "API design"; G3 to G5)."""
 import http.client
 import json
+import os
 import re
 import threading
 
@@ -439,3 +440,19 @@ def test_roles_bound_what_a_token_may_change_G8(stand):
     call(proxy, "PUT", path, {"metadata": {"a": "b"}}, fields=admin)
     call(proxy, "DELETE", path, status=202, fields=admin)
     proxy.admin = None  # the end of the test has no token
+
+
+def test_what_was_answered_outlives_a_kill_when_there_is_a_store_H1(stand):
+    first, second = stand.backends_named("first", "second")
+    config = stand.config(first, store={"url": f"sqlite:{stand.folder}/isobar.db"})
+    proxy = stand.serve(config)
+    # Until the file is version 1, changes are refused by 503.
+    assert wait_until(lambda: proxy.admin_request("PUT", "/api/config/algorithm", {"Content-Type": "application/json"},
+                                                  body='{"algorithm": "maglev"}')[0] == 200)
+    call(proxy, "POST", "/api/servers", {"address": identity(second), "weight": 3}, status=201)
+    proxy.kill()
+    stand.proxies.remove(proxy)
+    os.rename(os.path.join(stand.folder, "isobar0"), os.path.join(stand.folder, "killed"))
+    again = stand.serve(config)
+    assert {s["server_id"]: s["weight"] for s in call(again, "GET", "/api/servers")["servers"]} == {identity(first): 100, identity(second): 3}
+    assert call(again, "GET", "/api/config")["algorithm"] == "maglev"
