@@ -145,6 +145,7 @@ enum config_limit_away { CONFIG_LIMIT_ALONE, CONFIG_LIMIT_REFUSE };
 struct config_rate_limit {
     bool set;
     bool dry_run;      /* only counts */
+    bool tells_all;    /* key headers: answers of targets say what remains, too */
     uint8_t algorithm; /* enum config_limit_algorithm */
     uint8_t scope;     /* enum config_limit_scope */
     uint8_t away;      /* enum config_limit_away: while the shared state is slow or away */

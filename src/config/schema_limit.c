@@ -19,6 +19,9 @@ static const struct schema_choice aways[] = {
     {"refuse", CONFIG_LIMIT_REFUSE, "every request is refused with 503"},
     {NULL}};
 
+static const struct schema_choice told[] = {
+    {"refused", false, "only those who are refused"}, {"all", true, "answers of targets too"}, {NULL}};
+
 #define HOLDER struct config_rate_limit
 static const struct schema_key rate_limit_keys[] = {
     TEXTS(
@@ -33,6 +36,7 @@ static const struct schema_key rate_limit_keys[] = {
     CHOICE("algorithm", algorithm, algorithms, "token_bucket", "how requests are counted"),
     CHOICE("scope", scope, scopes, "node", "who counts together"),
     CHOICE("when_away", away, aways, "alone", "with scope fleet, while the shared state is slow or away"),
+    CHOICE("headers", tells_all, told, "refused", "who is told by RateLimit fields what remains"),
     FLAG("dry_run", dry_run, "false", "only counts and logs what would be refused"),
     NUMBER("max_clients", max_clients, 16, 100000000, "65536",
            "known at the same time; 18 bytes each, sliding_window 82, scope fleet 55; see rate-limits.md"),

@@ -52,6 +52,8 @@ struct exchange {
     uint32_t bound_target; /* affinity: the target this client is bound to, or BALANCE_NONE */
 
     struct auth_call *auth;   /* that a password is compared by; NULL: none is */
+    uint32_t limit_told;      /* what remains of the client's rate limit, plus 1; 0: it is not told */
+    uint32_t limit_reset_s;   /* until all of it does */
     struct share_call *share; /* holds: affinity's, for the shared store; NULL: none */
     struct buf
         *head; /* owns: the head as forwarded, kept while it may have to be sent again; then log texts */

@@ -231,23 +231,52 @@ static uint32_t whole_seconds(uint64_t ns)
     return s ? (uint32_t)s : 1;
 }
 
+enum { OUR_FIELDS = 5 };
+
 /* Source: RFC 6585 4; draft-ietf-httpapi-ratelimit-headers, version 7 for the three fields that most clients
- * know, version 10 for the two that are to replace them. */
+ * know, version 10 for the two that are to replace them. Values go into texts[]. */
+static void print_fields(const struct snap_limit *limit, uint32_t remaining, uint32_t next_s,
+                         uint32_t reset_s, char texts[OUR_FIELDS][VALUE_MAX],
+                         struct h1_pair fields[OUR_FIELDS])
+{
+    uint32_t most = limiter_policy(limit->runtime->limiter)->burst;
+    int n[OUR_FIELDS];
+    n[0] = snprintf(texts[0], VALUE_MAX, "%u", most);
+    n[1] = snprintf(texts[1], VALUE_MAX, "%u", remaining);
+    n[2] = snprintf(texts[2], VALUE_MAX, "%u", reset_s);
+    n[4] = snprintf(texts[4], VALUE_MAX, "\"default\";r=%u;t=%u", remaining, next_s);
+    fields[0] = (struct h1_pair){SLICE("RateLimit-Limit"), slice_of(texts[0], (size_t)n[0])};
+    fields[1] = (struct h1_pair){SLICE("RateLimit-Remaining"), slice_of(texts[1], (size_t)n[1])};
+    fields[2] = (struct h1_pair){SLICE("RateLimit-Reset"), slice_of(texts[2], (size_t)n[2])};
+    fields[3] = (struct h1_pair){SLICE("RateLimit-Policy"), limit->policy};
+    fields[4] = (struct h1_pair){SLICE("RateLimit"), slice_of(texts[4], (size_t)n[4])};
+}
+
 static void refuse(struct exchange *x, const struct snap_limit *limit, const struct limiter_verdict *verdict)
 {
-    char limit_text[VALUE_MAX], reset_text[VALUE_MAX], both_text[VALUE_MAX];
+    char texts[OUR_FIELDS][VALUE_MAX];
+    struct h1_pair fields[OUR_FIELDS];
     uint32_t retry_s = whole_seconds(verdict->retry_ns);
-    int n_limit = snprintf(limit_text, sizeof(limit_text), "%u", verdict->limit);
-    int n_reset = snprintf(reset_text, sizeof(reset_text), "%u", whole_seconds(verdict->reset_ns));
-    int n_both = snprintf(both_text, sizeof(both_text), "\"default\";r=%u;t=%u", verdict->remaining, retry_s);
-    const struct h1_pair fields[] = {
-        {SLICE("RateLimit-Limit"), slice_of(limit_text, (size_t)n_limit)},
-        {SLICE("RateLimit-Remaining"), SLICE("0")},
-        {SLICE("RateLimit-Reset"), slice_of(reset_text, (size_t)n_reset)},
-        {SLICE("RateLimit-Policy"), limit->policy},
-        {SLICE("RateLimit"), slice_of(both_text, (size_t)n_both)},
-    };
-    exchange_answer_limited(x, retry_s, fields, iso_countof(fields));
+    print_fields(limit, 0, retry_s, whole_seconds(verdict->reset_ns), texts, fields);
+    exchange_answer_limited(x, retry_s, fields, OUR_FIELDS);
+}
+
+static const struct snap_limit *limit_of(const struct exchange *x)
+{
+    return x->listener->rule_limits[x->rule - x->listener->config->rules];
+}
+
+bool ratelimit_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch)
+{
+    char(*texts)[VALUE_MAX] = (void *)scratch_take(scratch, OUR_FIELDS * VALUE_MAX);
+    struct h1_pair fields[OUR_FIELDS];
+    if (!texts)
+        return false;
+    print_fields(limit_of(x), x->limit_told - 1, x->limit_reset_s, x->limit_reset_s, texts, fields);
+    for (int i = 0; i < OUR_FIELDS; i++)
+        if (!http_message_add(msg, fields[i].name, fields[i].value))
+            return false;
+    return true;
 }
 
 /* Takes one request from the client's share. */
@@ -268,7 +297,7 @@ static void take(struct exchange *x, const struct snap_limit *limit, struct http
 
 bool ratelimit_refuses(struct exchange *x, struct http_message *msg)
 {
-    const struct snap_limit *limit = x->listener->rule_limits[x->rule - x->listener->config->rules];
+    const struct snap_limit *limit = limit_of(x);
     struct limit_counters *counters = &limit->runtime->workers[x->worker->index];
     struct limiter_verdict verdict;
     if (limit->shared && !shared_state_answers(limit->shared)) {
@@ -281,6 +310,10 @@ bool ratelimit_refuses(struct exchange *x, struct http_message *msg)
     take(x, limit, msg, &verdict);
     if (verdict.passes) {
         counter_add(&counters->passed, 1);
+        if (limit->config->tells_all) {
+            x->limit_told = verdict.remaining + 1;
+            x->limit_reset_s = whole_seconds(verdict.reset_ns);
+        }
         return false;
     }
     if (limit->config->dry_run) {

@@ -5,6 +5,7 @@
 #ifndef ISOBAR_PROXY_RATELIMIT_H
 #define ISOBAR_PROXY_RATELIMIT_H
 
+#include "core/scratch.h"
 #include "http/message.h"
 
 #include <stdbool.h>
@@ -28,6 +29,10 @@ void ratelimit_build(struct snapshot *snapshot, struct registry *registry, struc
 /* Takes one request from its client's share under the exchange's rule, which has a limit. True: there was
  * none left and the request has been answered with 429. */
 bool ratelimit_refuses(struct exchange *x, struct http_message *msg);
+
+/* Tells a client that was let pass what remains, in the answer of a target (x->limit_told). False: no room.
+ */
+bool ratelimit_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch);
 
 /* What it would say of a request that is not made; takes nothing. `scratch` has room for the query. Units:
  * `now_ns` as the workers'. Threads: any. */

@@ -3,6 +3,7 @@
  * is read only as fast as the client takes it. How heads and bodies come from the target is its carrier's
  * business. */
 #include "proxy/affinity.h"
+#include "proxy/ratelimit.h"
 #include "proxy/exchange.h"
 #include "proxy/rewrite.h"
 #include "proxy/security.h"
@@ -132,6 +133,8 @@ static bool write_head(struct exchange *x, struct http_message *msg, struct iove
     struct worker *worker = x->worker;
     struct scratch values = {worker->scratch + WORKER_HEAD_BYTES * 2, worker->scratch + WORKER_SCRATCH_BYTES};
     if (x->group->affinity && !affinity_note_answer(x, msg, &values))
+        return false;
+    if (x->limit_told && !ratelimit_note_answer(x, msg, &values))
         return false;
     if (x->rule && !rewrite_response(x->rule, msg, &values))
         return false;

@@ -149,6 +149,17 @@ def test_F1_a_dry_run_refuses_nothing_counts_and_logs(stand):
     assert wait_until(lambda: open(log, encoding="ascii").read().count("200 rate-limit-dry-run") == 3)
 
 
+@pytest.mark.parametrize("algorithm", ["token_bucket", "sliding_window"])
+def test_F1_answers_of_targets_say_what_remains_when_asked_to(stand, algorithm):
+    backend = stand.backend()
+    stand.proxy(backend, listener=limited({"requests": 3, "headers": "all", "algorithm": algorithm}))
+    for remaining in ("2", "1", "0", "0"):
+        answer = stand.ask(target="/api")
+        assert answer.get("RateLimit-Limit") == "3" and answer.get("RateLimit-Remaining") == remaining
+        assert int(answer.get("RateLimit-Reset")) > 0 and answer.get("RateLimit").startswith(f'"default";r={remaining};t=')
+    assert stand.ask(target="/api").status == 429 and stand.ask(target="/other").get("RateLimit-Limit") is None
+
+
 def test_F1_a_refusal_has_its_word_in_the_log(stand):
     log = f"{stand.folder}/access.log"
     stand.proxy(stand.backend(), listener=limited({"requests": 1}), access_log={"file": log, "format": "{status} {reason} {path}"})
