@@ -63,8 +63,8 @@ bool http2_stream_request(struct http2_stream *stream, const struct http_message
 {
     struct http2_client *client = stream->client;
     struct http2_fields list;
-    char names[8 * 1024];
-    struct scratch scratch = {names, names + sizeof(names)};
+    char *names = client->thread->gather; /* nothing is in it between two flushes; a whole head fits */
+    struct scratch scratch = {names, names + GATHER_BYTES};
     const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = stream_read_body};
     if (client->is_broken || client->is_leaving || !http2_fields_of_request(&list, msg, scheme, &scratch))
         return false;

@@ -101,8 +101,9 @@ static const struct http2_stream_events events = {
 static void on_open(struct http2_stream *stream)
 {
     struct exchange *x = stream->owner;
+    struct client *client = x->client;
     forward_opened(x);
-    if (x->carrier && x->upstream_write_failed)
+    if (client->exchange == x && x->carrier && x->upstream_write_failed)
         forward_attempt_failed(x, END_UPSTREAM_REFUSED);
 }
 
@@ -197,7 +198,8 @@ static enum conn_result h2_begin(struct exchange *x, struct slice body, const st
     struct http_message *msg = x->worker->msg;
     struct slice scheme = x->listener->tls ? SLICE("https") : SLICE("http");
     bool is_whole = x->request.is_done && body.len == 0 && !trailers;
-    if (!read_head(x, msg) || !http2_stream_request(x->stream, msg, scheme, is_whole))
+    x->is_unfit = !read_head(x, msg);
+    if (x->is_unfit || !http2_stream_request(x->stream, msg, scheme, is_whole))
         return CONN_FAILED;
     mux_touch(mux_of(x->stream));
     return is_whole ? CONN_OK : h2_send(x, body, trailers);

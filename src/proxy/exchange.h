@@ -86,6 +86,7 @@ struct exchange {
     bool is_backing_off;           /* waits in worker->backing_off, until pending_until_ns */
     bool request_is_chunked;       /* its length is not known: chunked for HTTP/1 */
     bool is_connecting;            /* the attempt waits for its connection: nothing was sent */
+    bool is_unfit;                 /* the head cannot be sent over the carrier */
     bool is_reused;                /* the attempt's connection had requests before */
     bool upstream_reusable;
     bool reused_retry; /* the one free retry after a stale pooled connection is spent */

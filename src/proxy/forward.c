@@ -234,6 +234,7 @@ enum conn_result forward_send(struct exchange *x, struct slice body, const struc
 static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
 {
     for (;;) {
+        bool has_asked_for_fresh = x->wants_fresh;
         enum open_result opened = open_upstream(x);
         bool has_to_wait = opened == OPEN_WAITS || (opened == OPENED && x->is_connecting);
         bool is_kept = has_to_wait || (opened == OPENED && may_come_back(x));
@@ -251,7 +252,11 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
             forward_set_deadline(x, retry_patience_ms(x));
             break;
         }
-        bool was_pooled = x->is_reused;
+        if (x->is_unfit) {
+            exchange_fail(x, END_HEAD_GREW);
+            return;
+        }
+        bool was_pooled = x->is_reused && !has_asked_for_fresh;
         struct backend *backend = x->backend;
         exchange_drop_upstream(x, false);
         if (!was_pooled) {
@@ -273,6 +278,10 @@ void forward_opened(struct exchange *x)
     forward_set_deadline(x, retry_patience_ms(x));
     if (begin(x, NULL) != CONN_FAILED)
         return;
+    if (x->is_unfit) {
+        exchange_fail(x, END_HEAD_GREW);
+        return;
+    }
     x->upstream_write_failed = true;
     x->discard |= !x->request.is_done; /* a request that is here whole may still be tried again */
 }

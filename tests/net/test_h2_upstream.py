@@ -518,6 +518,29 @@ def test_enhance_your_calm_is_no_end_of_the_world(stand, origin):
     assert stand.ask("POST", body=b"x").body == b"ok"
 
 
+@pytest.mark.parametrize("warm", [False, True], ids=["new", "shared"])
+def test_a_head_with_many_long_names_in_upper_case_passes(stand, origin, warm):
+    target = origin()
+    front(stand, target, listener={"limits": {"header_bytes": 60_000}})
+    if warm:
+        stand.ask()
+    fields = [(f"X-UPPER-{number:03}-" + "N" * 140, "v") for number in range(90)]
+    assert stand.ask(fields=fields).status == 200
+    assert target.requests[-1].get("x-upper-089-" + "n" * 140) == "v"
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["new", "shared"])
+def test_a_head_that_cannot_be_sent_on_with_our_fields_is_431_and_no_fault_of_the_target(stand, origin, warm):
+    target = origin()
+    proxy = front(stand, target, listener={"limits": {"header_bytes": 60_000, "headers": 256}})
+    if warm:
+        stand.ask()
+    for _ in range(3):
+        assert stand.ask(fields=[(f"x-{number}", "v") for number in range(253)]).status == 431
+    assert stand.ask().status == 200
+    assert proxy.metrics().total("target_resets_total") == 0
+
+
 # TLS
 
 
