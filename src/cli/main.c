@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the command and hands the arguments over. */
 #include "cli/cmd.h"
+#include "tls/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static void print_help(FILE *out)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
+    tls_memory_install();
     bool asks_for_help =
         strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (strcmp(name, "help") == 0 && argc == 2);
     if (asks_for_help) {

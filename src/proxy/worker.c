@@ -190,6 +190,7 @@ static void wind_up(struct worker *worker)
     loop_timer_remove(&worker->loop, &worker->drain_timer);
     tls_thread_free(worker->tls);
     basic_auth_fini(worker);
+    pieces_fini(&worker->pieces);
     loop_fini(&worker->loop);
     muxes_fini(&worker->muxes);
     pool_fini(&worker->pool);
@@ -214,7 +215,9 @@ static void wind_up(struct worker *worker)
 static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
+    tls_memory_begin(&worker->pieces);
     loop_run(&worker->loop);
+    tls_memory_end();
     atomic_store_explicit(&worker->has_ended, true, memory_order_release);
     return NULL;
 }

@@ -11,6 +11,7 @@
 #include "http1/parse.h"
 #include "proxy/pipe.h"
 #include "proxy/snapshot.h"
+#include "tls/memory.h"
 #include "tls/tls_layer.h"
 #include "upstream/mux.h"
 
@@ -62,6 +63,7 @@ struct worker {
     struct pool pool;
     struct muxes muxes;
     struct tls_thread *tls; /* owns */
+    struct pieces pieces;   /* OpenSSL's */
     struct rng rng;
     struct route_scratch *route_scratch;
     char *rbuf;    /* owns; HEAD_BYTES + READ_BYTES: what was kept of a head, then what was read */
