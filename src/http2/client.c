@@ -202,12 +202,12 @@ struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs)
     thread->callbacks = callbacks;
     thread->option = option;
     thread->gathered = 0;
-    thread->memory = (struct http2_memory){0};
+    thread->memory = (struct pieces){0};
     slab_init(&thread->streams, sizeof(struct http2_stream));
     return thread;
 }
 
-struct http2_memory *http2_client_thread_memory(struct http2_client_thread *thread)
+struct pieces *http2_client_thread_memory(struct http2_client_thread *thread)
 {
     return &thread->memory;
 }
@@ -217,7 +217,7 @@ void http2_client_thread_free(struct http2_client_thread *thread)
     if (!thread)
         return;
     slab_fini(&thread->streams);
-    http2_memory_fini(&thread->memory);
+    pieces_fini(&thread->memory);
     nghttp2_session_callbacks_del(thread->callbacks);
     nghttp2_option_del(thread->option);
     free(thread);

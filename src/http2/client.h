@@ -20,7 +20,7 @@
 
 struct http2_client;
 struct http2_client_thread;
-struct http2_memory;
+struct pieces;
 struct http2_stream;
 struct nghttp2_session;
 
@@ -106,7 +106,7 @@ struct http2_client {
 /* What the clients of one thread share. `bufs` outlives it. Aborts when memory ends. */
 struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs);
 /* For other sessions of the thread. */
-struct http2_memory *http2_client_thread_memory(struct http2_client_thread *thread);
+struct pieces *http2_client_thread_memory(struct http2_client_thread *thread);
 /* Every client must have ended. */
 void http2_client_thread_free(struct http2_client_thread *thread);
 

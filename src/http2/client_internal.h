@@ -4,7 +4,7 @@
 #define ISOBAR_HTTP2_CLIENT_INTERNAL_H
 
 #include "http2/client.h"
-#include "http2/memory_internal.h"
+#include "http2/memory.h"
 
 #include <nghttp2/nghttp2.h>
 
@@ -15,7 +15,7 @@ struct http2_client_thread {
     struct slab streams;
     nghttp2_session_callbacks *callbacks; /* owns */
     nghttp2_option *option;               /* owns */
-    struct http2_memory memory;           /* of the sessions */
+    struct pieces memory;                 /* of the sessions */
     struct http_message msg, trailers;    /* being handled */
     size_t gathered;
     char gather[GATHER_BYTES]; /* frames for one write */

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where nghttp2 has its memory from: it allocates and frees a dozen pieces a request, which come out of lists
- * of one thread here, most recently freed first. Pieces that do not fit a class, and what is more than a list
- * keeps, are malloc()'s. Only files of this folder and who owns one know it; nghttp2 sees http2_memory_of().
- */
+ * of the thread (core/pieces.h). */
 #ifndef ISOBAR_HTTP2_MEMORY_H
 #define ISOBAR_HTTP2_MEMORY_H
 
-#include <stdint.h>
+#include "core/pieces.h"
 
-enum { HTTP2_MEMORY_CLASSES = 8 };
+#include <nghttp2/nghttp2.h>
 
-/* Zeroed is empty. */
-struct http2_memory {
-    void *free[HTTP2_MEMORY_CLASSES]; /* owns; lists through the first word of each piece */
-    uint32_t n_free[HTTP2_MEMORY_CLASSES];
-};
-
-/* Every session that uses it must have ended. */
-void http2_memory_fini(struct http2_memory *memory);
+/* For a session of the same thread, which copies it. NULL: malloc()'s. */
+nghttp2_mem http2_memory_of(struct pieces *pieces);
 
 #endif

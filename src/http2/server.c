@@ -5,7 +5,7 @@
 #include "http2/budget.h"
 #include "http2/closed.h"
 #include "http2/fields.h"
-#include "http2/memory_internal.h"
+#include "http2/memory.h"
 #include "http2/walk.h"
 
 #include <arpa/inet.h>
@@ -374,7 +374,7 @@ static nghttp2_option *make_options(void)
     return o;
 }
 
-static bool open_session(struct http2_server *server, struct http2_memory *memory)
+static bool open_session(struct http2_server *server, struct pieces *memory)
 {
     nghttp2_mem mem;
     if (memory)

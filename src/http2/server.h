@@ -12,7 +12,7 @@
 
 #include "core/scratch.h"
 #include "http2/head.h"
-#include "http2/memory.h"
+#include "core/pieces.h"
 
 #define HTTP2_PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -77,7 +77,7 @@ struct http2_server_options {
     const struct h1_limits *limits; /* borrows: of the listener, for as long as the connection */
     struct buf_pool *bufs;          /* borrows: the worker's, like the two below */
     struct http_message *msg, *trailers;
-    struct http2_memory *memory; /* borrows: the worker's; NULL: malloc()'s */
+    struct pieces *memory; /* borrows: the worker's; NULL: malloc()'s */
     uint32_t max_streams;
     uint64_t now_ns;
 };
