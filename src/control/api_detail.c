@@ -5,7 +5,7 @@
 
 #define GROUP  "target_group:string"
 #define SERVER "weight:integer enabled:boolean backup:boolean metadata:object"
-#define CHANGE "400 404 415 422 409 503"
+#define CHANGE "400 404 409 413 415 422 503"
 
 static const struct api_detail details[] = {
     {page_api_health, 200, GROUP, NULL, "404 503"},
@@ -27,7 +27,7 @@ static const struct api_detail details[] = {
     {api_explain_get, 200, "url:string method:string from:string listener:string text:boolean", NULL,
      "400 503"},
     {api_explain_post, 200, "text:boolean",
-     "url!:string method:string headers:object from:string listener:string", "400 415 503"},
+     "url!:string method:string headers:object from:string listener:string", "400 413 415 503"},
 };
 
 const struct api_detail *api_detail_find(api_handler *handler)

@@ -279,6 +279,8 @@ static const char *error_text(unsigned status)
         return "there is none of that name";
     case 409:
         return "it exists already, or cannot be put in force: nothing changed";
+    case 413:
+        return "the body is too large";
     case 415:
         return "the body is not JSON";
     case 422:
@@ -316,8 +318,9 @@ static void write_responses(struct text *out, const struct api_route *route)
         write_response(out, 400, "a parameter cannot be read");
     if (route->role > API_OPEN) {
         write_response(out, 401, "no token, or one that is not known");
-        write_response(out, 403,
-                       "the token's role is too low, or the request comes from a page of another site");
+        if (route->handler != page_metrics) /* which scrapers of any name may ask */
+            write_response(out, 403,
+                           "the token's role is too low, or the request comes from a page of another site");
     }
     bool makes_it = route->handler == v1_put && !route->resource->parent;
     if (strchr(route->pattern, '{') && !makes_it)

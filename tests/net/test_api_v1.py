@@ -26,7 +26,7 @@ class Api:
             body = json.dumps(body)
             fields.setdefault("Content-Type", "application/json")
         status, answered, data = self.proxy.admin_request(method, path, fields, body=body)
-        return status, answered, json.loads(data) if data else None
+        return status, answered, json.loads(data) if data and "json" in answered["Content-Type"] else data or None
 
     def get(self, path):
         status, _, body = self("GET", path)
