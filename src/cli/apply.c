@@ -255,6 +255,7 @@ static void adopt(struct process *process, struct snapshot *now)
     if (!old || old->config != now->config)
         process->view.reload.succeeded_wall_ns = clock_wall_ns();
     names_keep(process->names, now->config);
+    files_watch_set(&process->files, control_loop(process->control), now->config);
     decap_settle(process->decap, now->config);
     if (!old)
         return;
@@ -444,10 +445,40 @@ void apply_names(void *owner)
     diag_fini(&diag);
 }
 
+static void files_published(void *arg)
+{
+    log_notice("files that the configuration names have changed and are in force");
+}
+
+/* The same configuration with files that are read again. A change of the configuration that is under way
+ * reads some of them itself, so this waits for the next look. */
+static void apply_files(struct files_watch *watch)
+{
+    struct process *process = container_of(watch, struct process, files);
+    if (process->view.is_shutting_down || process->prepared) {
+        watch->seen = 0;
+        return;
+    }
+    struct iso_diag diag;
+    struct config *config = config_share(process->current->config);
+    diag_init(&diag);
+    process->reads_files = true;
+    if (compile(process, &config, NULL, &process->prepared, &diag)) {
+        for (const struct diag_entry *entry = diag.first; entry; entry = entry->next)
+            log_error("files: %s: %s", entry->path, entry->message);
+        log_error("files that have changed are of no use; what was read before stays");
+        config_free(config);
+    } else {
+        publish(process, false, files_published, process);
+    }
+    diag_fini(&diag);
+}
+
 /* A configuration comes: new addresses that still wait for their first checks do so no longer. */
 static void finish_names(struct process *process)
 {
-    if (!process->prepared || process->published != names_published)
+    bool is_ours = process->published == names_published || process->published == files_published;
+    if (!process->prepared || !is_ours)
         return;
     loop_timer_clear(&process->settle_timer);
     process->settle_until_ns = 0;
@@ -462,6 +493,7 @@ void apply_init(struct process *process)
     process->view.departures = &process->departures;
     loop_timer_init(&process->reap_timer, on_reap);
     loop_timer_init(&process->settle_timer, on_settle);
+    files_watch_init(&process->files, apply_files);
 }
 
 /* Workers and health have ended. */

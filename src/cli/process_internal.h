@@ -4,6 +4,7 @@
 #define ISOBAR_CLI_PROCESS_INTERNAL_H
 
 #include "cli/decap.h"
+#include "cli/files.h"
 #include "cli/names.h"
 #include "cli/process.h"
 #include "control/control.h"
@@ -38,6 +39,7 @@ struct process {
     struct decap *decap;         /* owns */
     struct control_view view;
     struct loop_timer reap_timer, join_timer, lame_duck_timer, successor_timer, expiry_timer, settle_timer;
+    struct files_watch files;
     uint64_t settle_until_ns;
     bool is_patient;
     bool listens_anew; /* what is prepared has set the admin listener up */

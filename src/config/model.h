@@ -399,7 +399,8 @@ struct config {
     bool via; /* adds Via: off by default */
     uint32_t
         lame_duck_ms; /* key lame_duck_s: serving on after SIGTERM, so that others notice and go elsewhere */
-    uint32_t shutdown_ms; /* key shutdown_s: how long SIGTERM waits for requests in flight */
+    uint32_t shutdown_ms;    /* key shutdown_s: how long SIGTERM waits for requests in flight */
+    uint32_t watch_files_ms; /* key watch_files_s; 0: files are read again at a reload only */
     struct config_access_log access_log;
     struct config_resolver resolver;
     struct config_shared_state shared_state;

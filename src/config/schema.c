@@ -106,6 +106,9 @@ static const struct schema_key config_keys[] = {
     SECONDS("lame_duck_s", lame_duck_ms, 0, HOUR_MS, "0",
             "that SIGTERM goes on serving, with /healthz at 503 and Connection: close on answers, before it "
             "stops"),
+    SECONDS("watch_files_s", watch_files_ms, 0, DAY_MS, "30",
+            "from one look to the next at certificates, keys and other files that are named here: those that "
+            "changed are read again; 0: at a reload only"),
     SECTION("access_log", access_log, access_log_section, "one line for each request"),
     SECTION("resolver", resolver, resolver_section, "how the names of targets are resolved"),
     ITEMS("load_balancers", load_balancers, n_load_balancers, schema_load_balancer, "where clients arrive"),
