@@ -71,6 +71,19 @@ def test_C_128_a_stale_cookie_is_replaced_and_garbage_is_ignored(stand):
         assert answer.status == 200 and answer.body.decode() in NAMES
 
 
+def test_C_128_a_cookie_of_another_group_selects_nothing(stand):
+    backends = stand.backends_named(*NAMES)
+    affinity = {"type": "cookie", "id": "plain"}
+    config = stand.config(backends[:2], group={"affinity": affinity}, listener={"rules": [
+        {"match": {"path": "/other"}, "forward": [{"target_group": "other"}]}]})
+    config["target_groups"].append({**config["target_groups"][0], "name": "other", "targets": [b.target for b in backends[2:]]})
+    stand.serve(config)
+    foreign = cookie_of(stand.ask(target="/other"), "lb_server")
+    for _ in range(6):
+        answer = stand.ask(fields=[("Cookie", foreign)])
+        assert answer.body in (b"A", b"B") and cookie_of(answer, "lb_server") not in (None, foreign)
+
+
 def test_C2_a_session_cookie_is_mapped_in_memory(stand):
     stand_of_four(stand, {"type": "session"})
     first = stand.ask()

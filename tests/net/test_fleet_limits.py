@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from harness.process import wait_until
+from harness.clock import COMPILER, WallClock
+from harness.process import is_sanitized, wait_until
 from harness.redis import SERVER, Redis, ScriptedRedis
 
 pytestmark = pytest.mark.skipif(SERVER is None, reason="no redis-server or valkey-server")
@@ -26,14 +27,13 @@ def redis(tmp_path, servers):
     return servers[0]
 
 
-def node(stand, backend, url, timeout_ms=PATIENT_MS, **limit):
+def node(stand, backend, url, timeout_ms=PATIENT_MS, env=None, **limit):
     rule = {"name": "api", "match": {"path_prefix": "/"}, "forward": [{"target_group": "web"}],
             "rate_limit": {"requests": 60, "per_s": 3600, "scope": "fleet", **limit}}
     # The listener's name says which limit it is: the same on every node.
     config = stand.config(backend, listener={"name": "front", "rules": [rule]}, workers=2, trusted_proxies=["127.0.0.0/8"],
                           shared_state={"url": url, "timeout_ms": timeout_ms})
-    proxy = stand.serve(config)
-    return proxy
+    return stand.serve(config, env=env)
 
 
 def is_up(proxy, want=1):
@@ -140,6 +140,15 @@ def test_C_136_a_paused_redis_delays_no_request(stand, redis):
     assert time.monotonic() - begun < 3
     redis.go_on()
     assert is_up(proxy)
+
+
+@pytest.mark.skipif(COMPILER is None or is_sanitized(), reason="needs a compiler and a library loaded first")
+def test_C_133_nodes_whose_clocks_differ_share_one_bucket(stand, redis):
+    backend = stand.backend()
+    nodes = [node(stand, backend, redis.url, requests=20, env=WallClock(stand.folder, step_s).environment) for step_s in (0, 5)]
+    assert all(is_up(proxy) for proxy in nodes)
+    assert 18 <= flood(stand, nodes, 30, pace_s=PACE_S) <= 30  # a few before they have heard, see above
+    assert flood(stand, nodes, 5, pace_s=PACE_S) == 0
 
 
 def test_C_133_the_server_s_clock_counts_and_garbage_does_not(stand, servers):

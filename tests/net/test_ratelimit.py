@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """F1: a client that asks too often is told 429, by rule, before a target is chosen."""
+import calendar
 import copy
 import json
 import time
 
 import pytest
 
-from harness.process import wait_until
+from harness.clock import COMPILER, WallClock
+from harness.process import is_sanitized, wait_until
 
 
 def limited(limit, **rule):
@@ -70,6 +72,34 @@ def test_C_131_whoever_waits_as_told_passes(stand):
     assert answer.status == 429
     time.sleep(int(answer.get("Retry-After")))
     assert stand.ask(target="/api").status == 200
+
+
+@pytest.mark.skipif(COMPILER is None or is_sanitized(), reason="needs a compiler and a library loaded first")
+def test_C_133_steps_of_the_wall_clock_neither_lock_out_nor_free(stand):
+    clock = WallClock(stand.folder)
+    limits = [{"name": name, "match": {"path": "/" + name}, "respond": {"status": 200}, "rate_limit": limit} for name, limit in
+              (("hour", {"requests": 5, "per_s": 3600}), ("window", {"requests": 5, "per_s": 3600, "algorithm": "sliding_window"}),
+               ("second", {"requests": 20, "per_s": 1, "burst": 1}))]
+    backend = stand.backend()
+    proxy = stand.serve(stand.config(backend, listener={"rules": limits}), env=clock.environment)
+
+    def passing(name, n=10, pace_s=0):
+        taken = 0
+        for _ in range(n):
+            taken += stand.ask(target="/" + name).status == 200
+            time.sleep(pace_s)
+        return taken
+
+    assert [passing("hour"), passing("window")] == [5, 5]
+    for weight, step_s in enumerate((-3600, 3600, 10 * 3600, 0), 1):
+        clock.step(step_s)
+        assert proxy.admin_request("PATCH", f"/v1/target-groups/web/targets/{backend.label}", {"Content-Type": "application/json"},
+                                   body=json.dumps({"weight": weight}))[0] == 200
+        at = json.loads(proxy.get("/v1/versions")[1])["items"][0]["at"]
+        shown_s = calendar.timegm(time.strptime(at[:19], "%Y-%m-%dT%H:%M:%S"))
+        assert abs(shown_s - time.time() - step_s) < 60, "the process does not see the step"
+        assert [passing("hour"), passing("window")] == [0, 0], step_s
+        assert passing("second", 5, 0.1) == 5, step_s  # refilled within the same second
 
 
 def test_F1_all_workers_share_one_limit(stand):
