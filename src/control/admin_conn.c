@@ -175,14 +175,20 @@ static struct api_call *call_of(struct admin_conn *conn)
     return conn->call;
 }
 
+static void end_with_answer(struct admin_conn *conn)
+{
+    conn->call->reply.allow = (struct slice){0}; /* what there is is nobody's business yet */
+    conn->close_after = true;
+    conn->in_len = 0;
+    queue_answer(conn);
+}
+
 /* What was refused before its body was read, or before it was a request; the connection ends with the
  * answer. */
 static void refuse(struct admin_conn *conn, unsigned status, const char *code, const char *message)
 {
     api_fail(call_of(conn), status, code, "", "%s", message);
-    conn->close_after = true;
-    conn->in_len = 0;
-    queue_answer(conn);
+    end_with_answer(conn);
 }
 
 static bool has_body(const struct http_message *request)
@@ -200,81 +206,6 @@ static void keep_request(struct api_call *call, const char *head, size_t len)
     call->request = arena_new(&call->arena, struct http_message);
     enum h1_result result = h1_parse_request(copy.ptr, copy.len, &limits, call->request, &used, &why);
     iso_assert(result == H1_COMPLETE && used == len);
-}
-
-/* Names that a page on the web cannot have its own name resolve to: without a token, only those are answered,
- * or else any page could have the visitor's browser speak to us (DNS rebinding). */
-static bool is_local_name(struct slice authority)
-{
-    struct slice host;
-    uint16_t port;
-    struct ip_addr ip;
-    if (authority.len == 0)
-        return true;
-    return http_host_parse(authority, &host, &port) &&
-           (slice_caseeq(host, SLICE("localhost")) || ip_parse(host, &ip));
-}
-
-/* An Origin that is not ourselves: a page elsewhere has a browser send this. */
-static bool is_cross_site(struct api_call *call)
-{
-    struct slice origin = api_field(call, "origin"), authority = call->request->authority;
-    size_t scheme = slice_starts(origin, SLICE("https://"))  ? 8
-                    : slice_starts(origin, SLICE("http://")) ? 7
-                                                             : 0;
-    return origin.ptr && !slice_caseeq(slice_of(origin.ptr + scheme, origin.len - scheme), authority);
-}
-
-/* Who asks. False after refusing. */
-static bool authenticate(struct admin_conn *conn, struct api_call *call)
-{
-    const struct admin *admin = conn->admin;
-    if (!admin->auth) {
-        call->role = API_ADMIN;
-        call->who = SLICE("local");
-        return true;
-    }
-    struct slice name, authorization = api_field(call, "authorization");
-    call->role = API_OPEN;
-    if (!authorization.ptr)
-        return true;
-    if (auth_find(admin->auth, authorization, &call->role, &name)) {
-        call->who = arena_slice(&call->arena, name);
-        return true;
-    }
-    refuse(conn, 401, "unauthorized", "the token is not known");
-    return false;
-}
-
-/* May they? False after refusing. */
-static bool authorize(struct admin_conn *conn, struct api_call *call, enum router_result found)
-{
-    bool is_metrics = slice_eq(call->request->path, SLICE("/metrics"));
-    enum api_role needed = found == ROUTER_FOUND ? call->route->role : API_READ;
-    if (call->role < needed && call->role == API_OPEN) {
-        refuse(conn, 401, "unauthorized",
-               "expected Authorization: Bearer TOKEN with a token of admin.token_file");
-        return false;
-    }
-    if (call->role < needed) {
-        char message[120];
-        snprintf(message, sizeof(message), "the token's role is %s, this needs %s", api_role_word(call->role),
-                 api_role_word(needed));
-        refuse(conn, 403, "forbidden", message);
-        return false;
-    }
-    if (found != ROUTER_FOUND || needed == API_OPEN || is_metrics)
-        return true;
-    if (is_cross_site(call)) {
-        refuse(conn, 403, "forbidden", "the request comes from a page of another site");
-        return false;
-    }
-    if (!conn->admin->auth && !conn->admin->server && !is_local_name(call->request->authority)) {
-        refuse(conn, 403, "forbidden",
-               "without a token_file only requests to an IP address or to localhost are answered");
-        return false;
-    }
-    return true;
 }
 
 static void handle(struct admin_conn *conn)
@@ -357,11 +288,11 @@ static bool take_head(struct admin_conn *conn)
     conn->in_len -= used;
     memmove(conn->in, conn->in + used, conn->in_len);
     conn->close_after = !request.keep_alive || conn->admin->view->is_shutting_down;
-    if (!authenticate(conn, call))
-        return true;
     enum router_result found = router_find(call);
-    if (!authorize(conn, call, found))
+    if (!access_identify(conn->admin, call) || !access_allow(conn->admin, call, found)) {
+        end_with_answer(conn);
         return true;
+    }
     if (found == ROUTER_FOUND) {
         begin_body(conn, call->request);
         return true;

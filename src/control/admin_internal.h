@@ -5,6 +5,7 @@
 
 #include "control/admin.h"
 #include "control/auth.h"
+#include "control/router.h"
 #include "core/buf.h"
 #include "net/conn.h"
 #include "tls/server.h"
@@ -27,6 +28,11 @@ struct admin {
     uint32_t n_conns;
     size_t body_bytes; /* of requests that are being read or answered */
 };
+
+/* admin_access.c: who asks, into call->role and call->who; may they do this? False with the answer in the
+ * call. */
+bool access_identify(const struct admin *admin, struct api_call *call);
+bool access_allow(const struct admin *admin, struct api_call *call, enum router_result found);
 
 /* Takes the descriptor over. */
 void admin_conn_open(struct admin *admin, int fd);

@@ -4,6 +4,7 @@
 #include "config/json.h"
 #include "config/json_write.h"
 #include "config/yaml.h"
+#include "control/router.h"
 #include "core/clock.h"
 #include "core/hash.h"
 #include "store/store.h"
@@ -13,6 +14,48 @@
 
 /* Never shown. */
 static const char *const secret_keys[] = {"key_pem", NULL};
+
+/* ---- where a path leads ---- */
+
+struct document *v1_document(struct api_call *call)
+{
+    if (!call->document)
+        api_fail(call, 503, "starting", "", "no configuration is in force yet");
+    return call->document;
+}
+
+const struct resource *v1_resource_of(const struct api_call *call)
+{
+    return call->route->resource;
+}
+
+bool v1_find_place(struct api_call *call, const struct resource *resource, struct v1_place *out)
+{
+    bool exists;
+    unsigned depth = resource_depth(resource);
+    const struct doc_node *root = document_doc(call->document)->root;
+    out->list = resource_list(resource, root, call->params, &call->arena, &out->parent, &exists);
+    if (!exists) {
+        api_fail(call, 404, "not_found", "", "there is no %s \"%.*s\"", resource->parent->item,
+                 SLICE_ARG(call->params[depth - 2]));
+        return false;
+    }
+    out->item = call->n_params == depth
+                    ? resource_find(resource, out->list, call->params[depth - 1], &call->arena)
+                    : NULL;
+    return true;
+}
+
+struct slice v1_item_id(const struct api_call *call)
+{
+    return call->params[resource_depth(v1_resource_of(call)) - 1];
+}
+
+void v1_fail_missing(struct api_call *call)
+{
+    api_fail(call, 404, "not_found", "", "there is no %s \"%.*s\"", v1_resource_of(call)->item,
+             SLICE_ARG(v1_item_id(call)));
+}
 
 /* ---- bodies ---- */
 

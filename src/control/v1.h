@@ -7,6 +7,24 @@
 #include "control/document.h"
 #include "control/resource.h"
 
+/* The document, or NULL with 503 in the call. */
+struct document *v1_document(struct api_call *call);
+/* What the route is about. */
+const struct resource *v1_resource_of(const struct api_call *call);
+
+/* Where a path leads. */
+struct v1_place {
+    const struct doc_node *parent; /* the map that the list is or would be in */
+    const struct doc_node *list;   /* NULL: there is none yet */
+    const struct doc_node *item;   /* NULL: none of that id, or the path is that of the list */
+};
+/* False with 404 in the call: something above the list does not exist. */
+bool v1_find_place(struct api_call *call, const struct resource *resource, struct v1_place *out);
+/* The id that the path ends with. */
+struct slice v1_item_id(const struct api_call *call);
+/* 404 for it. */
+void v1_fail_missing(struct api_call *call);
+
 /* Reads the call's body into `doc` (to be ended by doc_fini() in any case; its faults are in `diag`): JSON,
  * and YAML too with `or_yaml`. False with 400 or 415 in the call. */
 bool v1_read_body(struct api_call *call, bool or_yaml, struct doc *doc, struct iso_diag *diag);

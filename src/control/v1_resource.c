@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Create, read, change and delete of every resource in resources.def, over the one document. A handler reads
+/* Create, change and delete of every resource in resources.def, over the one document. A handler reads
  * the request and submits a change; the change is made when its turn comes, on the document as it is then, so
  * preconditions are looked at there. */
 #include "control/handlers.h"
@@ -27,204 +27,6 @@ static struct v1_change *of(struct change *change)
     return container_of(change, struct v1_change, change);
 }
 
-/* The document, or NULL with 503 in the call. */
-static struct document *document_of(struct api_call *call)
-{
-    if (!call->document)
-        api_fail(call, 503, "starting", "", "no configuration is in force yet");
-    return call->document;
-}
-
-static const struct resource *resource_of(const struct api_call *call)
-{
-    return call->route->resource;
-}
-
-struct place {
-    const struct doc_node *parent, *list, *item;
-};
-
-/* Where the path leads; false with 404 in the call: something above does not exist. */
-static bool find_place(struct api_call *call, const struct resource *resource, struct place *out)
-{
-    bool exists;
-    unsigned depth = resource_depth(resource);
-    const struct doc_node *root = document_doc(call->document)->root;
-    out->list = resource_list(resource, root, call->params, &call->arena, &out->parent, &exists);
-    if (!exists) {
-        api_fail(call, 404, "not_found", "", "there is no %s \"%.*s\"", resource->parent->item,
-                 SLICE_ARG(call->params[depth - 2]));
-        return false;
-    }
-    out->item = call->n_params == depth
-                    ? resource_find(resource, out->list, call->params[depth - 1], &call->arena)
-                    : NULL;
-    return true;
-}
-
-static struct slice id_of(const struct api_call *call)
-{
-    return call->params[resource_depth(resource_of(call)) - 1];
-}
-
-static void fail_missing(struct api_call *call)
-{
-    api_fail(call, 404, "not_found", "", "there is no %s \"%.*s\"", resource_of(call)->item,
-             SLICE_ARG(id_of(call)));
-}
-
-/* ---- reads ---- */
-
-void v1_get(struct api_call *call)
-{
-    struct place place;
-    if (!document_of(call) || !find_place(call, resource_of(call), &place))
-        return;
-    if (!place.item) {
-        fail_missing(call);
-        return;
-    }
-    if (v1_not_modified(call, v1_etag(call, place.item)))
-        return;
-    v1_write_item(resource_of(call), place.item, id_of(call), &call->reply.body);
-    text_add(&call->reply.body, SLICE("\n"));
-}
-
-struct entry {
-    struct slice id;
-    const struct doc_node *item;
-};
-
-static int compare_ids(struct slice a, struct slice b)
-{
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
-static int by_id(const void *a, const void *b)
-{
-    return compare_ids(((const struct entry *)a)->id, ((const struct entry *)b)->id);
-}
-
-/* The next parameter of a query as it stands; false at the end. */
-static bool next_param(struct slice *rest, struct slice *name)
-{
-    struct slice part;
-    if (!slice_next(rest, '&', &part))
-        return false;
-    *name = slice_of(part.ptr, slice_find(part, '='));
-    return true;
-}
-
-/* ?protocol=HTTP, ?tags.zone=a: true when the item says so, or its default does. `*known` false: there is no
- * such key. */
-static bool passes_one(struct api_call *call, const struct resource *resource, const struct doc_node *item,
-                       struct slice name, bool *known)
-{
-    char key[64];
-    struct slice wanted = {0};
-    size_t dot = slice_find(name, '.');
-    const struct schema_key *schema =
-        schema_find(resource_section(resource), slice_of(name.ptr, dot < name.len ? dot : name.len));
-    *known = schema != NULL && name.len < sizeof(key);
-    if (!*known)
-        return false;
-    memcpy(key, name.ptr, name.len);
-    key[name.len] = '\0';
-    api_query(call, key, &wanted);
-    const struct doc_node *node = doc_get(item, schema->name);
-    if (dot < name.len)
-        node = doc_get(node, key + dot + 1);
-    if (!node)
-        return dot == name.len && schema->default_text && slice_eq(slice_str(schema->default_text), wanted);
-    if (node->kind != DOC_LIST)
-        return slice_eq(node->text, wanted);
-    for (const struct doc_node *one = node->first; one; one = one->next)
-        if (slice_eq(one->text, wanted))
-            return true;
-    return false;
-}
-
-/* 1: passes, 0: does not, -1: a filter that is none, with 400 in the call. */
-static int passes(struct api_call *call, const struct resource *resource, const struct doc_node *item)
-{
-    struct slice rest = call->request->query, name;
-    int result = 1;
-    while (next_param(&rest, &name)) {
-        bool known;
-        if (name.len == 0 || slice_eq(name, SLICE("limit")) || slice_eq(name, SLICE("cursor")))
-            continue;
-        if (!passes_one(call, resource, item, name, &known))
-            result = 0;
-        if (!known) {
-            api_fail(call, 400, "invalid", "query", "%.*s is no key of %s to filter by",
-                     (int)(name.len < 60 ? name.len : 60), name.ptr, resource_section(resource)->item);
-            return -1;
-        }
-    }
-    return result;
-}
-
-/* Where the page begins; false with 400 in the call. */
-static bool find_start(struct api_call *call, const struct resource *resource, const struct v1_page *page,
-                       const struct entry *entries, uint32_t n, uint32_t *start)
-{
-    *start = 0;
-    if (!page->after.ptr)
-        return true;
-    if (!resource->is_ordered) {
-        while (*start < n && compare_ids(entries[*start].id, page->after) <= 0)
-            ++*start;
-        return true;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        if (slice_eq(entries[i].id, page->after)) {
-            *start = i + 1;
-            return true;
-        }
-    api_fail(call, 400, "invalid", "cursor", "the %s that it names is gone; begin anew", resource->item);
-    return false;
-}
-
-/* Items in the order of their ids, or of the list where that has a meaning; what is there all the time while
- * somebody turns pages is shown exactly once (C-149). */
-void v1_list(struct api_call *call)
-{
-    const struct resource *resource = resource_of(call);
-    struct v1_page page;
-    struct place place;
-    if (!document_of(call) || !v1_read_page(call, &page) || !find_place(call, resource, &place))
-        return;
-    uint32_t n = 0, start, max = place.list ? place.list->n : 0;
-    struct entry *entries = arena_array(&call->arena, struct entry, max + 1);
-    for (const struct doc_node *item = place.list ? place.list->first : NULL; item; item = item->next) {
-        int passed = passes(call, resource, item);
-        if (passed < 0)
-            return;
-        struct slice id = passed ? resource_id(resource, item, &call->arena) : (struct slice){0};
-        if (id.ptr)
-            entries[n++] = (struct entry){id, item};
-    }
-    if (!resource->is_ordered)
-        qsort(entries, n, sizeof(*entries), by_id);
-    if (!find_start(call, resource, &page, entries, n, &start))
-        return;
-    static const struct doc_node no_list = {.kind = DOC_LIST};
-    if (v1_not_modified(call, v1_etag(call, place.list ? place.list : &no_list)))
-        return;
-    struct text *out = &call->reply.body;
-    uint32_t end = n - start > page.limit ? start + page.limit : n;
-    text_printf(out, "{\"version\":%llu,\"items\":[", (unsigned long long)document_version(call->document));
-    for (uint32_t i = start; i < end; i++) {
-        if (i > start)
-            text_add(out, SLICE(","));
-        v1_write_item(resource, entries[i].item, entries[i].id, out);
-    }
-    text_add(out, SLICE("],"));
-    v1_write_cursor(out, end < n ? entries[end - 1].id : (struct slice){0});
-    text_add(out, SLICE("}\n"));
-}
-
 /* ---- changes ---- */
 
 /* The steps of a change begin: path prefixes for faults come from where the item is. */
@@ -238,12 +40,12 @@ static bool check_item_kind(struct api_call *call, const struct doc_node *item)
     if (item->kind == DOC_MAP)
         return true;
     api_fail(call, 422, "invalid", "", "the %s in the configuration is not an object",
-             resource_of(call)->item);
+             v1_resource_of(call)->item);
     return false;
 }
 
 /* The list of the resource, made when there is none. */
-static struct doc_node *need_list(struct v1_change *v1, const struct place *place)
+static struct doc_node *need_list(struct v1_change *v1, const struct v1_place *place)
 {
     if (place->list)
         return writable(place->list);
@@ -274,8 +76,8 @@ static bool make_post(struct change *change)
 {
     struct v1_change *v1 = of(change);
     struct api_call *call = change->call;
-    struct place place;
-    if (!find_place(call, v1->resource, &place))
+    struct v1_place place;
+    if (!v1_find_place(call, v1->resource, &place))
         return false;
     if (!v1_precondition(call, v1_etag(call, place.list)))
         return false;
@@ -304,7 +106,7 @@ static bool make_post(struct change *change)
 static bool check_id(struct v1_change *v1, const struct doc_node *item, const struct doc_node *parent)
 {
     struct api_call *call = v1->change.call;
-    struct slice wanted = id_of(call), have = v1->resource->identify(item, parent, &call->arena);
+    struct slice wanted = v1_item_id(call), have = v1->resource->identify(item, parent, &call->arena);
     if (!have.ptr || slice_eq(have, wanted) || slice_starts(wanted, SLICE("rule.")))
         return true;
     api_fail(call, 422, "invalid", "", "the body says \"%.*s\" and the path \"%.*s\"", SLICE_ARG(have),
@@ -316,14 +118,14 @@ static bool make_put(struct change *change)
 {
     struct v1_change *v1 = of(change);
     struct api_call *call = change->call;
-    struct place place;
-    if (!find_place(call, v1->resource, &place) || !v1_precondition(call, v1_etag(call, place.item)))
+    struct v1_place place;
+    if (!v1_find_place(call, v1->resource, &place) || !v1_precondition(call, v1_etag(call, place.item)))
         return false;
     struct doc_node *item = copy_body(v1);
     if (!item)
         return false;
-    if (!v1->resource->name_it(&change->edit, item, id_of(call))) {
-        api_fail(call, 422, "invalid", "", "\"%.*s\" cannot be the id of a %s", SLICE_ARG(id_of(call)),
+    if (!v1->resource->name_it(&change->edit, item, v1_item_id(call))) {
+        api_fail(call, 422, "invalid", "", "\"%.*s\" cannot be the id of a %s", SLICE_ARG(v1_item_id(call)),
                  v1->resource->item);
         return false;
     }
@@ -333,7 +135,7 @@ static bool make_put(struct change *change)
         return false;
     v1->is_new = !place.item;
     v1->node = item;
-    v1->id = id_of(call);
+    v1->id = v1_item_id(call);
     if (place.item && doc_eq(item, place.item)) {
         doc_edit_undo(&change->edit); /* steps of the copy alone */
         doc_edit_begin(&change->edit, change->edit.doc);
@@ -371,11 +173,11 @@ static bool make_patch(struct change *change)
 {
     struct v1_change *v1 = of(change);
     struct api_call *call = change->call;
-    struct place place;
-    if (!may_patch(v1) || !find_place(call, v1->resource, &place))
+    struct v1_place place;
+    if (!may_patch(v1) || !v1_find_place(call, v1->resource, &place))
         return false;
     if (!place.item) {
-        fail_missing(call);
+        v1_fail_missing(call);
         return false;
     }
     if (!check_item_kind(call, place.item) || !v1_precondition(call, v1_etag(call, place.item)))
@@ -413,17 +215,17 @@ static bool make_delete(struct change *change)
 {
     struct v1_change *v1 = of(change);
     struct api_call *call = change->call;
-    struct place place;
-    if (!find_place(call, v1->resource, &place))
+    struct v1_place place;
+    if (!v1_find_place(call, v1->resource, &place))
         return false;
     if (!place.item) {
-        fail_missing(call);
+        v1_fail_missing(call);
         return false;
     }
     if (!v1_precondition(call, v1_etag(call, place.item)))
         return false;
     v1->drain_ms = v1->resource == &resource_targets ? drain_ms_of(v1) : 0;
-    v1->id = id_of(call);
+    v1->id = v1_item_id(call);
     doc_edit_remove(&change->edit, writable(place.item));
     return true;
 }
@@ -434,8 +236,8 @@ static bool make_replace(struct change *change)
     struct v1_change *v1 = of(change);
     struct api_call *call = change->call;
     const struct doc_node *given = doc_get(v1->body.root, v1->resource->key);
-    struct place place;
-    if (!find_place(call, v1->resource, &place) || !v1_precondition(call, v1_etag(call, place.list)))
+    struct v1_place place;
+    if (!v1_find_place(call, v1->resource, &place) || !v1_precondition(call, v1_etag(call, place.list)))
         return false;
     for (const struct doc_node *part = v1->body.root->first; part; part = part->next)
         if (part != given || given->kind != DOC_LIST) {
@@ -577,7 +379,7 @@ static struct v1_change *new_change(struct api_call *call, bool (*make)(struct c
                                                  const struct config *tried))
 {
     struct v1_change *v1 = arena_new(&call->arena, struct v1_change);
-    v1->resource = resource_of(call);
+    v1->resource = v1_resource_of(call);
     v1->change = (struct change){.call = call,
                                  .who = call->who,
                                  .is_dry_run = api_query_flag(call, "dry_run"),
@@ -596,7 +398,7 @@ static void submit(struct api_call *call, struct v1_change *v1)
 
 static void write_with_body(struct api_call *call, bool (*make)(struct change *change))
 {
-    if (!document_of(call))
+    if (!v1_document(call))
         return;
     struct v1_change *v1 = new_change(call, make, done_write);
     if (!v1_read_body(call, false, &v1->body, &v1->body_diag) ||
@@ -629,6 +431,6 @@ void v1_replace(struct api_call *call)
 
 void v1_delete(struct api_call *call)
 {
-    if (document_of(call))
+    if (v1_document(call))
         submit(call, new_change(call, make_delete, done_delete));
 }
