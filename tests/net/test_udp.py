@@ -116,7 +116,7 @@ def test_C_139_an_idle_session_ends_and_an_active_one_stays(stand):
     assert udp.total("listener_connections_total") == 2
     assert len(udp.backends[0].peers) == 2
     assert wait_until(lambda: udp.total("listener_active_connections") == 0)
-    assert udp.proxy.sockets() <= udp.proxy.baseline
+    assert wait_until(lambda: udp.proxy.sockets() <= udp.proxy.baseline)
     assert idle.ask(b"2") == b"a:2"
 
 
