@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "health/states.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static bool has_sessions(const struct snap_group *group)
@@ -37,13 +38,33 @@ static uint32_t list_limiters(const struct snapshot *snapshot, struct limiter **
     return n;
 }
 
+enum { TAGS_MAX = 1024 };
+
 /* As sources and operators call it. */
 static const char *status_word(uint32_t state)
 {
     return state == TARGET_ACTIVE ? "healthy" : target_state_word((enum target_state)state);
 }
 
-static uint32_t list_targets(const struct snapshot *snapshot, struct roster_target *targets)
+/* As ?tags= of the API takes them; what is beyond TAGS_MAX is left out. */
+static struct slice tags_of(const struct config_target *target, struct arena *arena)
+{
+    char text[TAGS_MAX];
+    size_t len = 0;
+    for (uint32_t i = 0; i < target->n_tags; i++) {
+        const struct config_pair *tag = &target->tags[i];
+        int n = snprintf(text + len, sizeof(text) - len, "%s%.*s%s%.*s", len ? "," : "", SLICE_ARG(tag->name),
+                         tag->value.len ? "=" : "", SLICE_ARG(tag->value));
+        if (n < 0 || len + (size_t)n >= sizeof(text))
+            break;
+        len += (size_t)n;
+    }
+    return arena_slice(arena, slice_of(text, len));
+}
+
+/* How many there are; `targets` NULL: only that. */
+static uint32_t list_targets(const struct snapshot *snapshot, struct roster_target *targets,
+                             struct arena *arena)
 {
     uint32_t n = 0;
     for (uint32_t g = 0; g < snapshot->n_groups; g++) {
@@ -53,6 +74,7 @@ static uint32_t list_targets(const struct snapshot *snapshot, struct roster_targ
                 targets[n] =
                     (struct roster_target){.group = group->config->name,
                                            .name = slice_str(group->targets[t]->name),
+                                           .tags = tags_of(&group->config->targets[t], arena),
                                            .weight = group->config->targets[t].weight,
                                            .state = &group->targets[t]->health.state,
                                            .checked_wall_ns = &group->targets[t]->health.checked_wall_ns,
@@ -90,19 +112,22 @@ void share_apply(struct process *process, struct snapshot *snapshot)
                                      .tls = snapshot->shared_tls};
     struct shared_table *tables = calloc(snapshot->n_groups + 1, sizeof(*tables));
     struct limiter **limiters = calloc(list_limiters(snapshot, NULL) + 1, sizeof(struct limiter *));
-    struct roster_target *targets = calloc(list_targets(snapshot, NULL) + 1, sizeof(*targets));
+    struct roster_target *targets = calloc(list_targets(snapshot, NULL, NULL) + 1, sizeof(*targets));
     iso_assert(tables && limiters && targets);
+    struct arena arena;
+    arena_init(&arena);
     const struct shared_objects objects = {.tables = tables,
                                            .n_tables = list_tables(snapshot, tables),
                                            .limiters = limiters,
                                            .n_limiters = list_limiters(snapshot, limiters),
                                            .targets = targets,
-                                           .n_targets = list_targets(snapshot, targets),
+                                           .n_targets = list_targets(snapshot, targets, &arena),
                                            .words = {.of_state = status_word, .suspect = health_suspect}};
     shared_state_apply(process->shared, config->set ? &options : NULL, &objects);
     free(tables);
     free(limiters);
     free(targets);
+    arena_fini(&arena);
     if (config->set)
         tell_snapshot(snapshot, process->shared);
     process->view.shared = process->shared;

@@ -28,7 +28,9 @@ struct word {
 };
 
 struct entry {
-    char *id; /* owns: GROUP/NAME */
+    char *id;            /* owns: GROUP/NAME */
+    char *tags;          /* owns */
+    const char *address; /* in id: NAME */
     struct roster_target target;
     uint32_t said;
     uint64_t said_ns;
@@ -55,9 +57,11 @@ static bool write_entry(struct roster *roster, struct entry *entry, const char *
     snprintf(key, sizeof(key), "server:%s", entry->id);
     snprintf(checked, sizeof(checked), "%lu", (unsigned long)(checked_ns / NS_PER_S));
     snprintf(weight, sizeof(weight), "%u", entry->target.weight);
-    struct slice hset[] = {SLICE("HSET"),       slice_str(key),         SLICE("status"), slice_str(status),
-                           SLICE("last_check"), slice_str(checked),     SLICE("weight"), slice_str(weight),
-                           SLICE("node"),       slice_str(roster->node)};
+    struct slice hset[] = {
+        SLICE("HSET"),       slice_str(key),         SLICE("status"),  slice_str(status),
+        SLICE("last_check"), slice_str(checked),     SLICE("address"), slice_str(entry->address),
+        SLICE("tags"),       slice_str(entry->tags), SLICE("weight"),  slice_str(weight),
+        SLICE("node"),       slice_str(roster->node)};
     struct slice expire[] = {SLICE("EXPIRE"), slice_str(key), SLICE("300")};
     _Static_assert(KEPT_S == 300, "as written above");
     if (!redis_call(roster->redis, hset, iso_countof(hset), on_done, NULL) ||
@@ -160,8 +164,10 @@ struct roster *roster_new(struct loop *loop)
 
 static void free_entries(struct entry *entries, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         free(entries[i].id);
+        free(entries[i].tags);
+    }
     free(entries);
 }
 
@@ -188,8 +194,13 @@ void roster_set(struct roster *roster, const struct roster_words *words, const s
         else
             entries[i].said = NOT_SAID;
         entries[i].id = strdup(id);
+        entries[i].tags = strndup(targets[i].tags.ptr ? targets[i].tags.ptr : "", targets[i].tags.len);
         entries[i].target = targets[i];
-        iso_assert(entries[i].id != NULL);
+        size_t at = targets[i].group.len + 1;
+        entries[i].address = entries[i].id + (at < strlen(id) ? at : 0);
+        iso_assert(entries[i].id != NULL && entries[i].tags != NULL);
+        if (old && (old->target.weight != targets[i].weight || strcmp(old->tags, entries[i].tags) != 0))
+            entries[i].said_ns = 0; /* written at once, though it is no news of its health */
     }
     free_entries(roster->entries, roster->n);
     roster->entries = entries;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes tell each other of targets (H2): each writes what it finds, server:GROUP/TARGET with status,
- * last_check, weight and node, and announces changes on a channel; entries end when nobody writes them any
- * more. A node that hears of trouble counts who says so and looks for itself at once: nobody's word alone
- * takes a target out. Runs on the thread of shared/state; reads targets' states as the workers do. */
+ * last_check, address, weight, tags and node, and announces changes on a channel; entries end when nobody
+ * writes them any more. A node that hears of trouble counts who says so and looks for itself at once:
+ * nobody's word alone takes a target out. Runs on the thread of shared/state; reads targets' states as the
+ * workers do. */
 #ifndef ISOBAR_SHARED_ROSTER_H
 #define ISOBAR_SHARED_ROSTER_H
 
@@ -14,6 +15,7 @@ struct roster;
 /* One target; what it points to outlives the roster's next roster_set(). */
 struct roster_target {
     struct slice group, name; /* copied */
+    struct slice tags;        /* copied: "canary,datacenter=eu" */
     uint32_t weight;
     const _Atomic uint32_t *state;           /* by numbers that the words are for */
     const _Atomic uint64_t *checked_wall_ns; /* 0: never */

@@ -30,11 +30,14 @@ def entry(redis, backend):
 
 def test_H2_a_target_s_status_weight_and_last_check_are_written_and_end_by_themselves(stand, redis):
     backend = stand.backend()
-    node(stand, backend, redis, 1)
+    proxy = node(stand, {**backend.target, "weight": 7, "tags": {"canary": "", "datacenter": "eu"}}, redis, 1)
     assert wait_until(lambda: entry(redis, backend).get("status") == "healthy")
     found = entry(redis, backend)
-    assert found["weight"] == "1" or int(found["weight"]) > 0
+    assert (found["weight"], found["address"], found["tags"]) == ("7", backend.label, "canary,datacenter=eu")
     assert int(found["last_check"]) > 1700000000 and len(found["node"]) == 16
+    assert proxy.admin_request("PATCH", f"/v1/target-groups/web/targets/{backend.label}", {"Content-Type": "application/json"},
+                               body='{"weight": 9, "tags": null}')[0] == 200
+    assert wait_until(lambda: (entry(redis, backend)["weight"], entry(redis, backend)["tags"]) == ("9", ""), 10)
     assert 200 < redis.ask("TTL", f"server:web/127.0.0.1:{backend.target['port']}") <= 300
 
 
