@@ -300,7 +300,7 @@ def test_C_090_it_ends_with_its_client(stand, told_backend):
     client = stand.client()
     client.request("GET", "/")
     assert client.read_response("GET").status == 200
-    assert proxy.metrics().total("target_idle_connections") == 1
+    assert wait_until(lambda: proxy.metrics().total("target_idle_connections") == 1)
     client.close()
     assert wait_until(lambda: proxy.metrics().total("target_open_connections") == 0)
 
