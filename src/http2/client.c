@@ -283,13 +283,18 @@ void http2_client_close(struct http2_client *client)
     deliver_touched(client);
 }
 
+/* A session that wants nothing any more has ended the connection by a GOAWAY, which may have been sent just
+ * now. */
+static bool is_over(const struct http2_client *client)
+{
+    return !nghttp2_session_want_read(client->session) && !nghttp2_session_want_write(client->session);
+}
+
 bool http2_client_feed(struct http2_client *client, char *data, size_t len)
 {
     ssize_t used = nghttp2_session_mem_recv(client->session, (const uint8_t *)data, len);
     deliver_touched(client);
-    /* A session that wants nothing any more has ended the connection by a GOAWAY of its own. */
-    if (used < 0 ||
-        (!nghttp2_session_want_read(client->session) && !nghttp2_session_want_write(client->session)))
+    if (used < 0 || is_over(client))
         client->is_broken = true;
     return !client->is_broken;
 }
@@ -326,6 +331,7 @@ bool http2_client_flush(struct http2_client *client)
             client->is_broken = true;
     }
     thread->gathered = 0;
+    client->is_broken = client->is_broken || is_over(client);
     deliver_touched(client);
     return !client->is_broken;
 }
