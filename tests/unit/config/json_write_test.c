@@ -30,8 +30,8 @@ static void expect_of(iso_err (*read)(struct slice text, struct doc *doc), const
 
 static void what_json_says_comes_out_again(void **state)
 {
-    static const char *const texts[] = {"{\"a\":[1,-2.5,\"x\\\"\",true,false,null],\"b\":{},\"c\":[],"
-                                        "\"d\":{\"e\":{\"f\":[[],[{}]]}},\"g\":0}",
+    static const char *const texts[] = {("{\"a\":[1,-2.5,\"x\\\"\",true,false,null],\"b\":{},\"c\":[],"
+                                         "\"d\":{\"e\":{\"f\":[[],[{}]]}},\"g\":0}"),
                                         "1", "\"\"", "[]", "{\"weights\":[9223372036854775807,0.25]}"};
     for (size_t i = 0; i < iso_countof(texts); i++)
         expect_of(json_read, texts[i], NULL, texts[i]);

@@ -88,8 +88,9 @@ static void rejects_lines_that_break_the_rules(void **state)
         "PROXY TCP4 192.0.2.1 198.51.100.2 1 2\rX",
         "PROXY UNKNOWNX\r\n",
         "PROXY \r\n",
-        "PROXY TCP4 192.0.2.1 198.51.100.2 1 2                                                               "
-        "                               \r\n",
+        ("PROXY TCP4 192.0.2.1 198.51.100.2 1 2                                                              "
+         " "
+         "                               \r\n"),
         "GET / HTTP/1.1\r\n",
     };
     struct proxyproto header;
