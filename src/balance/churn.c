@@ -78,7 +78,7 @@ static iso_err match_names(const struct balance_pool *before, const struct balan
     if (err)
         return err;
     for (uint32_t o = 0, n = 0; n < after->n; n++) {
-        while (o < before->n && order_compare(before->names[old[o]], after->names[new[n]]) < 0)
+        while (o < before->n && slice_compare(before->names[old[o]], after->names[new[n]]) < 0)
             o++;
         bool same = o < before->n && slice_eq(before->names[old[o]], after->names[new[n]]);
         former[new[n]] = same ? old[o] : BALANCE_NONE;

@@ -3,17 +3,10 @@
 
 #include <stdlib.h>
 
-int order_compare(struct slice a, struct slice b)
-{
-    size_t common = a.len < b.len ? a.len : b.len;
-    int sign = common ? memcmp(a.ptr, b.ptr, common) : 0;
-    return sign ? sign : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_indexes(const void *a, const void *b, void *names)
 {
     const struct slice *list = names;
-    return order_compare(list[*(const uint32_t *)a], list[*(const uint32_t *)b]);
+    return slice_compare(list[*(const uint32_t *)a], list[*(const uint32_t *)b]);
 }
 
 iso_err order_by_name(const struct slice *names, uint32_t n, uint32_t *order)
@@ -21,7 +14,7 @@ iso_err order_by_name(const struct slice *names, uint32_t n, uint32_t *order)
     bool sorted = true;
     for (uint32_t i = 0; i < n; i++) {
         order[i] = i;
-        sorted = sorted && (i == 0 || order_compare(names[i - 1], names[i]) < 0);
+        sorted = sorted && (i == 0 || slice_compare(names[i - 1], names[i]) < 0);
     }
     if (sorted)
         return ISO_OK;

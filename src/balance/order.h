@@ -10,7 +10,4 @@
 /* Writes 0..n-1 into order[n] so that the names ascend bytewise; ISO_ERR_INVALID when two are equal. */
 iso_err order_by_name(const struct slice *names, uint32_t n, uint32_t *order) ISO_MUST_USE;
 
-/* Below, equal to or above 0 as `a` comes before, with or after `b`; bytewise, a prefix first. */
-int order_compare(struct slice a, struct slice b);
-
 #endif

@@ -39,6 +39,17 @@ void doc_close_faults(struct doc *doc)
                  "has more faults than these; they show when these are mended");
 }
 
+void doc_link_last(struct doc_node *parent, struct doc_node *node)
+{
+    node->parent = parent;
+    node->index = parent->n++;
+    if (parent->last)
+        parent->last->next = node;
+    else
+        parent->first = node;
+    parent->last = node;
+}
+
 struct doc_node *doc_add(struct doc *doc, struct doc_node *parent, struct slice key, enum doc_kind kind,
                          uint32_t line, uint32_t column)
 {
@@ -67,12 +78,7 @@ struct doc_node *doc_add(struct doc *doc, struct doc_node *parent, struct slice 
         doc->root = node;
         return node;
     }
-    node->index = parent->n++;
-    if (parent->last)
-        parent->last->next = node;
-    else
-        parent->first = node;
-    parent->last = node;
+    doc_link_last(parent, node);
     return node;
 }
 

@@ -60,6 +60,9 @@ void doc_close_faults(struct doc *doc);
  * NULL. The texts are copied. NULL when a limit was hit, which has then been reported. */
 struct doc_node *doc_add(struct doc *doc, struct doc_node *parent, struct slice key, enum doc_kind kind,
                          uint32_t line, uint32_t column);
+/* Makes `node`, which is in no tree, the last child; what a map's or list's depth and count allow is the
+ * caller's to see to. */
+void doc_link_last(struct doc_node *parent, struct doc_node *node);
 /* Makes `node` the scalar `text`. A plain one (not quoted) is null, true, false, an integer or a real where
  * it looks like one in YAML 1.2's core schema; everything else is a string. */
 void doc_set_scalar(struct doc *doc, struct doc_node *node, struct slice text, bool plain);

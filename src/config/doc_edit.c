@@ -26,17 +26,6 @@ static struct doc_node *copy_node(struct doc *doc, const struct doc_node *from)
     return node;
 }
 
-static void link_last(struct doc_node *parent, struct doc_node *node)
-{
-    node->parent = parent;
-    node->index = parent->n++;
-    if (parent->last)
-        parent->last->next = node;
-    else
-        parent->first = node;
-    parent->last = node;
-}
-
 /* The next one in the order of the text, below `root`; *copy follows along its tree. */
 static const struct doc_node *step_on(const struct doc_node *at, const struct doc_node *root,
                                       struct doc_node **copy)
@@ -63,7 +52,7 @@ struct doc_node *doc_copy(struct doc *doc, const struct doc_node *from)
             return NULL;
         }
         struct doc_node *child = copy_node(doc, at);
-        link_last(copy, child);
+        doc_link_last(copy, child);
         copy = child;
     }
     doc->n_nodes += n;

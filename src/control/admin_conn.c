@@ -268,6 +268,12 @@ static void begin_body(struct admin_conn *conn, const struct http_message *reque
         close_conn(conn);
 }
 
+static void use_input(struct admin_conn *conn, size_t used)
+{
+    conn->in_len -= used;
+    memmove(conn->in, conn->in + used, conn->in_len);
+}
+
 /* Takes the head at the front of the input; false when there is not a whole one. */
 static bool take_head(struct admin_conn *conn)
 {
@@ -285,8 +291,7 @@ static bool take_head(struct admin_conn *conn)
     }
     struct api_call *call = call_of(conn);
     keep_request(call, conn->in, used);
-    conn->in_len -= used;
-    memmove(conn->in, conn->in + used, conn->in_len);
+    use_input(conn, used);
     conn->close_after = !request.keep_alive || conn->admin->view->is_shutting_down;
     enum router_result found = router_find(call);
     if (!access_identify(conn->admin, call) || !access_allow(conn->admin, call, found)) {
@@ -321,12 +326,6 @@ static bool add_body(struct admin_conn *conn, const char *data, size_t len)
     text_add(&conn->body, slice_of(data, len));
     conn->admin->body_bytes += len;
     return true;
-}
-
-static void use_input(struct admin_conn *conn, size_t used)
-{
-    conn->in_len -= used;
-    memmove(conn->in, conn->in + used, conn->in_len);
 }
 
 /* False when more is needed. */

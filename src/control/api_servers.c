@@ -48,16 +48,10 @@ static bool passes(const struct filter *filter, const struct onepool_server *ser
     return true;
 }
 
-static int compare_ids(struct slice a, struct slice b)
-{
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int by_id(const void *a, const void *b)
 {
     const struct onepool_server *x = a, *y = b;
-    int order = compare_ids(x->config->endpoint.text, y->config->endpoint.text);
+    int order = slice_compare(x->config->endpoint.text, y->config->endpoint.text);
     return order ? order : x->is_leaving - y->is_leaving;
 }
 
@@ -107,7 +101,7 @@ void api_servers_list(struct api_call *call)
     qsort(servers, n_passed, sizeof(*servers), by_id);
     uint32_t from = 0;
     while (filter.page.after.ptr && from < n_passed &&
-           compare_ids(servers[from].config->endpoint.text, filter.page.after) <= 0)
+           slice_compare(servers[from].config->endpoint.text, filter.page.after) <= 0)
         from++;
     uint32_t to = n_passed - from > filter.page.limit ? from + filter.page.limit : n_passed;
     text_printf(out, "{\"servers\":[");

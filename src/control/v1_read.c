@@ -25,15 +25,9 @@ struct entry {
     const struct doc_node *item;
 };
 
-static int compare_ids(struct slice a, struct slice b)
-{
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int by_id(const void *a, const void *b)
 {
-    return compare_ids(((const struct entry *)a)->id, ((const struct entry *)b)->id);
+    return slice_compare(((const struct entry *)a)->id, ((const struct entry *)b)->id);
 }
 
 /* The next parameter of a query as it stands; false at the end. */
@@ -103,7 +97,7 @@ static bool find_start(struct api_call *call, const struct resource *resource, c
     if (!page->after.ptr)
         return true;
     if (!resource->is_ordered) {
-        while (*start < n && compare_ids(entries[*start].id, page->after) <= 0)
+        while (*start < n && slice_compare(entries[*start].id, page->after) <= 0)
             ++*start;
         return true;
     }

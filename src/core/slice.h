@@ -37,6 +37,14 @@ static inline bool slice_eq(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+/* Below, at or above 0 as `a` stands before, at or behind `b` in the order of their bytes. */
+static inline int slice_compare(struct slice a, struct slice b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 static inline char ascii_lower(char c)
 {
     return (unsigned)(c - 'A') < 26u ? (char)(c | 0x20) : c;

@@ -300,13 +300,6 @@ static void leave(struct watch *watch)
     watch_free(watch);
 }
 
-static int slice_compare(struct slice a, struct slice b)
-{
-    size_t len = a.len < b.len ? a.len : b.len;
-    int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int identity_compare(struct slice group_a, struct slice name_a, struct slice group_b,
                             struct slice name_b)
 {

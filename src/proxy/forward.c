@@ -98,16 +98,6 @@ void forward_leave_pending(struct exchange *x)
     atomic_fetch_sub_explicit(&x->group->runtime->pending, 1, memory_order_relaxed);
 }
 
-/* A place among the requests that a target works on; `limit` 0: always. */
-static bool reserve(struct backend *backend, uint32_t limit)
-{
-    uint32_t before = atomic_fetch_add_explicit(&backend->in_flight, 1, memory_order_relaxed);
-    if (limit == 0 || before < limit)
-        return true;
-    atomic_fetch_sub_explicit(&backend->in_flight, 1, memory_order_relaxed);
-    return false;
-}
-
 static const struct carrier *carrier_for(const struct exchange *x, const struct backend *backend)
 {
     bool is_http1 = x->group->http2 == SNAP_HTTP2_NONE ||
@@ -140,7 +130,7 @@ static enum open_result open_upstream(struct exchange *x)
             return wait_for_connection(x) ? OPEN_WAITS : OPEN_ENDED;
         }
         struct backend *backend = group->targets[target];
-        if (reserve(backend, group->config->limits.requests)) {
+        if (backend_reserve(&backend->in_flight, group->config->limits.requests)) {
             opened = carrier_for(x, backend)->open(x, backend, must_be_fresh);
             if (opened != POOL_OPEN_STARTED) /* keeps errno */
                 atomic_fetch_sub_explicit(&backend->in_flight, 1, memory_order_relaxed);

@@ -27,10 +27,7 @@ struct passwords {
 
 static int compare_names(const void *left, const void *right)
 {
-    const struct slice a = ((const struct user *)left)->name, b = ((const struct user *)right)->name;
-    size_t common = a.len < b.len ? a.len : b.len;
-    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
+    return slice_compare(((const struct user *)left)->name, ((const struct user *)right)->name);
 }
 
 static iso_err fail(struct iso_diag *diag, const struct config_basic_auth *config, unsigned line,

@@ -38,13 +38,6 @@ struct route_scratch {
     counter *gave_up;                 /* borrows from the worker; may be NULL */
 };
 
-static int compare_slices(struct slice a, struct slice b)
-{
-    size_t common = a.len < b.len ? a.len : b.len;
-    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* Exact paths and prefixes share a tree, hence come first and mixed, by path. */
 static int path_rank(const struct route_rule *rule)
 {
@@ -57,11 +50,11 @@ static int compare_rules(const void *left, const void *right)
     int order;
     if ((order = a->host_class - b->host_class))
         return order;
-    if ((order = compare_slices(a->host, b->host)))
+    if ((order = slice_compare(a->host, b->host)))
         return order;
     if ((order = path_rank(a) - path_rank(b)))
         return order;
-    if ((order = compare_slices(a->path, b->path)))
+    if ((order = slice_compare(a->path, b->path)))
         return order;
     if ((order = a->path_class - b->path_class))
         return order;

@@ -19,17 +19,10 @@ struct sni_table {
     uint32_t n;
 };
 
-static int compare_names(struct slice a, struct slice b)
-{
-    size_t common = a.len < b.len ? a.len : b.len;
-    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_entries(const void *left, const void *right)
 {
     const struct sni_entry *a = left, *b = right;
-    int order = compare_names(a->name, b->name);
+    int order = slice_compare(a->name, b->name);
     if (order)
         return order;
     if (a->n_conditions != b->n_conditions)
@@ -86,7 +79,7 @@ static uint32_t first_of(const struct sni_table *table, struct slice name)
     uint32_t low = 0, high = table->n;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (compare_names(table->entries[middle].name, name) < 0)
+        if (slice_compare(table->entries[middle].name, name) < 0)
             low = middle + 1;
         else
             high = middle;

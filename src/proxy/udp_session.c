@@ -82,22 +82,13 @@ static uint32_t epoch_of(const struct snap_group *group)
 
 static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events);
 
-static bool reserve(struct backend *backend, uint32_t limit)
-{
-    uint32_t before = atomic_fetch_add_explicit(&backend->connections, 1, memory_order_relaxed);
-    if (limit == 0 || before < limit)
-        return true;
-    atomic_fetch_sub_explicit(&backend->connections, 1, memory_order_relaxed);
-    return false;
-}
-
 /* A socket to one target of the group. False: it has no room, or the system none. */
 static bool connect_to(struct udp_session *session, uint32_t target)
 {
     struct worker *worker = worker_of(session);
     struct backend *backend = session->group->targets[target];
     struct target_counters *counters = &backend->workers[worker->index].counters;
-    if (!reserve(backend, session->group->config->limits.connections))
+    if (!backend_reserve(&backend->connections, session->group->config->limits.connections))
         return false;
     session->io.fd = datagram_connect(&backend->addr.sa, backend->addr.len);
     session->io.on_ready = on_ready;

@@ -21,17 +21,10 @@ void tls_names_add(struct tls_names *names, struct slice text, uint32_t index)
     names->all[names->n++] = (struct tls_name){slice_of(copy, text.len), index};
 }
 
-static int compare_texts(struct slice a, struct slice b)
-{
-    size_t len = a.len < b.len ? a.len : b.len;
-    int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare(const void *x, const void *y)
 {
     const struct tls_name *a = x, *b = y;
-    int order = compare_texts(a->text, b->text);
+    int order = slice_compare(a->text, b->text);
     return order ? order : (a->index > b->index) - (a->index < b->index);
 }
 
@@ -54,7 +47,7 @@ static bool find(const struct tls_names *names, struct slice text, uint32_t *ind
     uint32_t lo = 0, hi = names->n;
     while (lo < hi) {
         uint32_t mid = (lo + hi) / 2;
-        if (compare_texts(names->all[mid].text, text) < 0)
+        if (slice_compare(names->all[mid].text, text) < 0)
             lo = mid + 1;
         else
             hi = mid;

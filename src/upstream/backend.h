@@ -55,6 +55,16 @@ struct backend {
     struct list node;             /* in the registry */
 };
 
+/* One more of what is counted over all workers; false when there are `limit` already (0: there is none). */
+static inline bool backend_reserve(_Atomic uint32_t *count, uint32_t limit)
+{
+    uint32_t before = atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+    if (limit == 0 || before < limit)
+        return true;
+    atomic_fetch_sub_explicit(count, 1, memory_order_relaxed);
+    return false;
+}
+
 /* What a target group keeps beyond snapshots. */
 struct group_runtime {
     char *name; /* owns */

@@ -109,15 +109,6 @@ struct upstream *pool_take_kept(struct pool *pool, struct upstream **place, stru
     return NULL;
 }
 
-static bool reserve(struct backend *backend, uint32_t limit)
-{
-    uint32_t before = atomic_fetch_add_explicit(&backend->connections, 1, memory_order_relaxed);
-    if (limit == 0 || before < limit)
-        return true;
-    atomic_fetch_sub_explicit(&backend->connections, 1, memory_order_relaxed);
-    return false;
-}
-
 static int open_socket(const struct net_addr *addr)
 {
     static const int on = 1;
@@ -150,7 +141,7 @@ enum pool_open_result pool_open(struct pool *pool, struct backend *backend, stru
                                 uint32_t limit, struct upstream **out)
 {
     struct upstream *upstream = NULL;
-    if (!reserve(backend, limit))
+    if (!backend_reserve(&backend->connections, limit))
         return POOL_OPEN_FULL;
     int fd = open_socket(&backend->addr);
     if (fd < 0)

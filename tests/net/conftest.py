@@ -12,6 +12,7 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROX
 
 from harness.process import ISOBAR  # noqa: E402
 from harness.stand import Stand  # noqa: E402
+from harness.redis import Redis  # noqa: E402
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -40,3 +41,18 @@ def stand(request, tmp_path):
             here.part()
         finally:
             here.abandon()
+
+
+@pytest.fixture
+def servers():
+    """Stores that a test starts; they end with it."""
+    started = []
+    yield started
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def redis(tmp_path, servers):
+    servers.append(Redis(tmp_path))
+    return servers[0]

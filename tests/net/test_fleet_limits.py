@@ -13,20 +13,6 @@ pytestmark = pytest.mark.skipif(SERVER is None, reason="no redis-server or valke
 PATIENT_MS = 500
 
 
-@pytest.fixture
-def servers():
-    started = []
-    yield started
-    for server in started:
-        server.stop()
-
-
-@pytest.fixture
-def redis(tmp_path, servers):
-    servers.append(Redis(tmp_path))
-    return servers[0]
-
-
 def node(stand, backend, url, timeout_ms=PATIENT_MS, env=None, **limit):
     rule = {"name": "api", "match": {"path_prefix": "/"}, "forward": [{"target_group": "web"}],
             "rate_limit": {"requests": 60, "per_s": 3600, "scope": "fleet", **limit}}

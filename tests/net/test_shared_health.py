@@ -10,13 +10,6 @@ pytestmark = pytest.mark.skipif(SERVER is None, reason="no redis-server or valke
 CHECK = {"type": "http", "path": "/healthz", "timeout_ms": 2000, "healthy_threshold": 1, "unhealthy_threshold": 1}
 
 
-@pytest.fixture
-def redis(tmp_path):
-    server = Redis(tmp_path)
-    yield server
-    server.stop()
-
-
 def node(stand, backend, redis, interval_s, **check):
     config = stand.config(backend, group={"health_check": {**CHECK, "interval_s": interval_s, **check}}, workers=1,
                           shared_state={"url": redis.url, "timeout_ms": 500})

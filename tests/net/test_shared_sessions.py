@@ -14,20 +14,6 @@ NAMES = ("A", "B", "C", "D")
 PATIENT_MS = 500  # for tests that want an answer from a loaded machine; C5 tests have their own
 
 
-@pytest.fixture
-def servers():
-    started = []
-    yield started
-    for server in started:
-        server.stop()
-
-
-@pytest.fixture
-def redis(tmp_path, servers):
-    servers.append(Redis(tmp_path))
-    return servers[0]
-
-
 def node(stand, backends, url, affinity="session", timeout_ms=PATIENT_MS, **shared):
     config = stand.config(backends, group={"affinity": {"type": affinity, "ttl_s": 1800}}, workers=2,
                           shared_state={"url": url, "timeout_ms": timeout_ms, **shared}, trusted_proxies=["127.0.0.0/8"])

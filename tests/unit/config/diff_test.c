@@ -30,6 +30,13 @@ static void equal_configurations_have_no_changes(void **state)
     expect_diff(LISTEN WEB("", A ", " B), LISTEN WEB("algorithm: p2c_least_request, ", B ", " A), "");
 }
 
+static void secrets_are_not_shown(void **state)
+{
+#define SIGNED(secret) "affinity: {type: cookie, id: signed, secret: " secret "}, "
+    expect_diff(LISTEN WEB(SIGNED("0123456789abcdef"), A), LISTEN WEB(SIGNED("fedcba9876543210"), A),
+                "target_groups/web: affinity.secret changed\n");
+}
+
 static void keys_of_a_group_show_old_and_new(void **state)
 {
     expect_diff(
@@ -108,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_configurations_have_no_changes),
+        cmocka_unit_test(secrets_are_not_shown),
         cmocka_unit_test(keys_of_a_group_show_old_and_new),
         cmocka_unit_test(targets_come_go_and_change),
         cmocka_unit_test(objects_come_and_go_with_what_they_hold),
