@@ -5,10 +5,10 @@
 #include "core/clock.h"
 #include "http1/parse.h"
 #include "http1/write.h"
-#include "proxy/forwarded.h"
-#include "proxy/rewrite.h"
-#include "proxy/route.h"
-#include "proxy/route_pattern.h"
+#include "route/route.h"
+#include "route/route_pattern.h"
+#include "transform/forwarded.h"
+#include "transform/rewrite.h"
 
 #include <stdio.h>
 

@@ -4,11 +4,12 @@
  * until no worker uses it. */
 #include "cli/process_internal.h"
 
+#include "compile/build.h"
+#include "compile/snapshot_tls.h"
 #include "config/load.h"
 #include "config/same.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "proxy/snapshot_tls.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  * user and without a network (C-127). */
 #include "cli/cmd.h"
 
+#include "compile/snapshot_tls.h"
 #include "config/docs.h"
 #include "config/load.h"
 #include "core/text.h"
-#include "proxy/snapshot_tls.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -4,9 +4,10 @@
 #include "cli/cmd.h"
 #include "cli/process.h"
 
+#include "compile/build.h"
 #include "core/clock.h"
-#include "proxy/explain.h"
-#include "proxy/targets.h"
+#include "explain/explain.h"
+#include "snapshot/targets.h"
 
 #include <getopt.h>
 #include <stdio.h>

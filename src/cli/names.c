@@ -3,7 +3,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "proxy/targets.h"
+#include "snapshot/targets.h"
 
 #include <stdlib.h>
 

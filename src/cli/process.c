@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/process_internal.h"
 #include "cli/upgrade.h"
+#include "compile/snapshot_tls.h"
 #include "config/diff.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "net/listen.h"
-#include "proxy/snapshot_tls.h"
 #include "tls/tickets.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "control/document.h"
 #include "control/recorder.h"
 #include "health/health.h"
-#include "proxy/worker.h"
+#include "serve/thread.h"
 #include "store/boot.h"
 #include "upstream/departure.h"
 

@@ -336,7 +336,7 @@ bool check_unix_path(struct decoder *decoder, const struct doc_node *node, struc
     return true;
 }
 
-/* With the options of proxy/route_pattern.c. */
+/* With the options of route/route_pattern.c. */
 bool check_regex(struct decoder *decoder, const struct doc_node *node, struct slice *text)
 {
     if (text->len == 0 || text->len > REGEX_MAX_BYTES)

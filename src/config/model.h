@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration as plain values: what the file says and what the API will say, decoded, defaulted and
  * validated, with every reference resolved to an index. A config is immutable once built and lives in one
- * arena; proxy/snapshot compiles it for the workers. Only keys that work exist here. Defaults: config/schema.
+ * arena; compile/ makes of it what the workers read. Only keys that work exist here. Defaults: config/schema.
  */
 #ifndef ISOBAR_CONFIG_MODEL_H
 #define ISOBAR_CONFIG_MODEL_H

@@ -6,7 +6,7 @@
 #include "control/v1.h"
 
 #include "core/clock.h"
-#include "proxy/explain.h"
+#include "explain/explain.h"
 
 enum { HEADERS_MAX = 128 };
 

@@ -20,7 +20,7 @@
 #include "net/loop.h"
 #include "observe/accesslog.h"
 #include "observe/counters.h"
-#include "proxy/snapshot.h"
+#include "snapshot/snapshot.h"
 
 #include <pthread.h>
 

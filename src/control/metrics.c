@@ -4,7 +4,7 @@
 #include "control/metrics.h"
 
 #include "control/metrics_row.h"
-#include "proxy/targets.h"
+#include "snapshot/targets.h"
 #include "upstream/departure.h"
 
 #include <stdio.h>

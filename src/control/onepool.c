@@ -4,7 +4,7 @@
 #include "control/v1.h"
 #include "core/clock.h"
 #include "health/states.h"
-#include "proxy/targets.h"
+#include "snapshot/targets.h"
 #include "upstream/departure.h"
 
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages that are no part of /v1: what is served here, health, metrics. They see the control_view and run
  * on the control thread, so they may walk the snapshot. */
-#include "control/onepool.h"
 #include "control/handlers.h"
 #include "control/metrics.h"
+#include "control/onepool.h"
 #include "control/router.h"
 #include "core/clock.h"
 #include "health/states.h"
 #include "observe/prometheus.h"
-#include "proxy/targets.h"
+#include "snapshot/targets.h"
 #include "upstream/departure.h"
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)

@@ -2,7 +2,7 @@
 /* Answers of our own: errors, and what a rule says to answer (redirects, fixed responses, denials). */
 #include "proxy/exchange.h"
 
-#include "proxy/rewrite.h"
+#include "transform/rewrite.h"
 
 enum {
     RETRY_AFTER_NO_TARGET_S = 5, /* a probe or two later */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/basic_auth.h"
 
+#include "guard/crypt_thread.h"
+#include "guard/passwords.h"
 #include "proxy/affinity_share.h"
-#include "proxy/crypt_thread.h"
 #include "proxy/exchange.h"
-#include "proxy/passwords.h"
 
 #include <stdio.h>
 

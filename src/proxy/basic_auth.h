@@ -6,7 +6,7 @@
 #define ISOBAR_PROXY_BASIC_AUTH_H
 
 #include "http/message.h"
-#include "proxy/snapshot.h"
+#include "snapshot/snapshot.h"
 
 struct exchange;
 struct worker;

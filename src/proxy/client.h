@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's HTTP/1 connection: reads request heads, hands each to an exchange, goes on to the next when that
- * has ended. An idle connection is this struct and its descriptor, nothing else. A connection is registered
- * in epoll only when a read has to wait or it outlives its first exchange: one request on one connection
- * costs no epoll_ctl. */
+/* A client as its exchanges see it: the connection that requests come on and answers go to, HTTP/1's own or a
+ * stream of HTTP/2's, and the moving of its bytes. How a connection is opened, read and ended, and how
+ * answers are put on its wire, is downstream/. */
 #ifndef ISOBAR_PROXY_CLIENT_H
 #define ISOBAR_PROXY_CLIENT_H
 
 #include "net/conn.h"
 #include "proxy/downstream.h"
-#include "proxy/worker.h"
+#include "worker/worker.h"
 
-struct arrival_facts;
 struct client_h2;
 struct exchange;
 
@@ -19,7 +17,7 @@ enum client_state {
     CLIENT_IDLE,      /* between requests: no byte of the next head has come */
     CLIENT_HEAD,      /* a head is on its way */
     CLIENT_EXCHANGE,  /* an exchange has it */
-    CLIENT_H2,        /* it speaks HTTP/2 (client_h2.c) */
+    CLIENT_H2,        /* it speaks HTTP/2 (downstream/client_h2.c) */
     CLIENT_LINGER, /* our last answer is sent: discard what still comes until the peer closes (RFC 9112 9.6)
                     */
     CLIENT_CLOSED,
@@ -51,23 +49,8 @@ struct client {
     uint64_t stalled_left; /* bytes that were still to go at that check */
 };
 
-/* Takes the accepted descriptor (and facts->proxied) over and reads at once. Threads: the worker. */
-void client_open(struct worker_listener *listener, int fd, struct arrival_facts *facts);
-/* Ends the connection at once, whatever it does. */
-void client_close(struct client *client);
-/* The same for a client that does not take what was sent: the kernel does not keep it for delivery. */
-void client_drop(struct client *client);
-
-/* The connection ends as soon as nothing is lost by that: at once when it is idle, else with what it is
- * doing. */
-void client_wind_down(struct client *client);
-/* The connection and whatever it does end at once: the process ends. */
-void client_cut(struct client *client);
-/* Our last word is sent or queued: the connection ends once the peer has it. */
-void client_end(struct client *client);
-
-/* The exchange has ended (its memory is gone): the next request, or the end of the connection. */
-void client_next(struct client *client);
+/* Keeps the bytes from which no head can be made yet, in place of what was kept. False: no memory. */
+bool client_keep(struct client *client, const char *data, size_t len);
 /* Keeps bytes that were read behind the current request; they are the beginning of the next one. False: no
  * memory. */
 bool client_keep_rest(struct client *client, const char *data, size_t len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A downstream delivers the answers of one client: over an HTTP/1 connection (downstream_h1.c) or a stream of
- * an HTTP/2 connection (downstream_h2.c). The pipeline makes messages and body bytes; how they are put on the
+/* A downstream delivers the answers of one client: over an HTTP/1 connection or a stream of an HTTP/2
+ * connection (downstream/answers.h). The pipeline makes messages and body bytes; how they are put on the
  * wire, and what becomes of the connection afterwards, is the downstream's. Bytes go through client->conn
  * either way, which for a stream has no socket. */
 #ifndef ISOBAR_PROXY_DOWNSTREAM_H
@@ -36,7 +36,5 @@ struct downstream {
     /* The connection with the peer, whose TLS layer knows who that is. */
     const struct conn *(*transport)(const struct client *client);
 };
-
-extern const struct downstream downstream_h1, downstream_h2;
 
 #endif

@@ -2,12 +2,13 @@
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
+#include "guard/sources.h"
 #include "proxy/affinity.h"
 #include "proxy/affinity_share.h"
 #include "proxy/basic_auth.h"
 #include "proxy/jwt.h"
 #include "proxy/ratelimit.h"
-#include "proxy/rewrite.h"
+#include "transform/rewrite.h"
 
 /* What forwarding adds to a head at most, before a rule's own fields. */
 enum { HEAD_SLACK_BYTES = 1280 };

@@ -9,16 +9,15 @@
  *   retry.c     whether another attempt is made, and when
  *   carrier_h1.c  an attempt over a connection    carrier_h2.c  over a stream
  *   splice.c    long bodies through a pipe
- *   response.c  the answer to the client          tunnel.c   what follows a 101
- *   drain.c     what a target that leaves still does */
+ *   response.c  the answer to the client          tunnel.c   what follows a 101 */
 #ifndef ISOBAR_PROXY_EXCHANGE_H
 #define ISOBAR_PROXY_EXCHANGE_H
 
 #include "proxy/carrier.h"
 #include "proxy/client.h"
-#include "proxy/grpc.h"
-#include "proxy/transfer.h"
-#include "proxy/websocket.h"
+#include "transform/grpc.h"
+#include "transform/transfer.h"
+#include "transform/websocket.h"
 
 enum exchange_end {
 #define END(id, status, word, text) END_##id,
@@ -274,12 +273,6 @@ void tunnel_due(struct exchange *x);
 
 /* A WebSocket tunnel that will be cut says so: a close frame (1001) to each side, between two frames. */
 void tunnel_say_going_away(struct exchange *x);
-
-void drain_init(struct worker *worker);
-/* A snapshot was adopted: exchanges on targets that it does not serve get a deadline. */
-void drain_begin(struct worker *worker);
-/* Every tunnel gets a deadline: the worker ends. */
-void drain_tunnels(struct worker *worker, uint64_t due_ns);
 
 /* What an errno value of connect() comes to. */
 enum exchange_end exchange_end_of_connect(int err);

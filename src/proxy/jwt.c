@@ -3,7 +3,7 @@
 
 #include "config/json.h"
 #include "core/clock.h"
-#include "proxy/claims.h"
+#include "guard/claims.h"
 #include "proxy/exchange.h"
 #include "tls/cert.h"
 #include "tls/jws.h"

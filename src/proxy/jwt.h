@@ -8,7 +8,7 @@
 
 #include "core/diag.h"
 #include "http/message.h"
-#include "proxy/snapshot.h"
+#include "snapshot/snapshot.h"
 
 struct exchange;
 struct jwt_verifier; /* counted; control thread only but for verifying */

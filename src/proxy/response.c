@@ -2,11 +2,11 @@
 /* The answer on its way from the target to the client: interim answers, the final head, the body. The target
  * is read only as fast as the client takes it. How heads and bodies come from the target is its carrier's
  * business. */
+#include "guard/security.h"
 #include "proxy/affinity.h"
-#include "proxy/ratelimit.h"
 #include "proxy/exchange.h"
-#include "proxy/rewrite.h"
-#include "proxy/security.h"
+#include "proxy/ratelimit.h"
+#include "transform/rewrite.h"
 
 #include "core/clock.h"
 

@@ -3,7 +3,7 @@
  * alone (half-close); the tunnel is over when both have, when either breaks, or after tunnel_ms without a
  * byte. */
 #include "proxy/exchange.h"
-#include "proxy/lane.h"
+#include "worker/lane.h"
 
 #include "core/clock.h"
 

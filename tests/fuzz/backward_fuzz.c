@@ -5,7 +5,7 @@
  * chooses the request's method and the client's version. */
 #include "http1/parse.h"
 #include "http1/write.h"
-#include "proxy/rewrite.h"
+#include "transform/rewrite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A token's JSON: what is found in a valid object lies within it, and nothing is read beyond it. */
-#include "proxy/claims.h"
+#include "guard/claims.h"
 
 #include "core/check.h"
 

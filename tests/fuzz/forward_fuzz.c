@@ -5,9 +5,9 @@
  * one that a plain walk over all rules finds. The input is a request head. */
 #include "http1/parse.h"
 #include "http1/write.h"
-#include "proxy/forwarded.h"
-#include "proxy/rewrite.h"
-#include "proxy/route.h"
+#include "route/route.h"
+#include "transform/forwarded.h"
+#include "transform/rewrite.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "compile/build.h"
 #include "config/load.h"
 #include "core/clock.h"
 #include "health/passive.h"

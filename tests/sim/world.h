@@ -8,7 +8,7 @@
 #include "core/random.h"
 #include "core/text.h"
 #include "health/health.h"
-#include "proxy/snapshot.h"
+#include "snapshot/snapshot.h"
 
 enum { WORLD_ZONES = 3, WORLD_SECONDS_MAX = 1200 };
 
