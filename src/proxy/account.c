@@ -4,39 +4,6 @@
 
 #include "core/clock.h"
 
-#include <errno.h>
-
-static const struct {
-    uint16_t status;
-    const char *word, *text;
-} ends[] = {
-#define END(id, status, word, text) [END_##id] = {status, word, text},
-#include "proxy/ends.def"
-#undef END
-};
-
-enum exchange_end exchange_end_of_connect(int err)
-{
-    return err == ECONNREFUSED || err == ENOENT ? END_CONNECT_REFUSED
-           : err == ETIMEDOUT                   ? END_CONNECT_TIMEOUT
-                                                : END_CONNECT_FAILED;
-}
-
-unsigned exchange_end_status(enum exchange_end end)
-{
-    return ends[end].status;
-}
-
-const char *exchange_end_word(enum exchange_end end)
-{
-    return ends[end].word;
-}
-
-const char *exchange_end_text(enum exchange_end end)
-{
-    return ends[end].text;
-}
-
 void exchange_write_log(struct worker *worker, const struct snapshot_log *log,
                         const struct accesslog_entry *entry)
 {
@@ -52,7 +19,7 @@ static void count_status(counter *first, unsigned status, counter *none)
 static void log_line_for(struct exchange *x, uint64_t duration_us)
 {
     struct worker *worker = x->worker;
-    const char *reason = x->reject ? http_reject_word((enum http_reject)x->reject) : ends[x->end].word;
+    const char *reason = x->reject ? http_reject_word((enum http_reject)x->reject) : exchange_end_word(x->end);
     struct accesslog_entry entry = {
         .wall_ns = x->begun_wall_ns,
         .duration_us = duration_us,

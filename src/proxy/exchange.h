@@ -13,17 +13,12 @@
 #ifndef ISOBAR_PROXY_EXCHANGE_H
 #define ISOBAR_PROXY_EXCHANGE_H
 
+#include "observe/ends.h"
 #include "proxy/carrier.h"
 #include "proxy/client.h"
 #include "transform/grpc.h"
 #include "transform/transfer.h"
 #include "transform/websocket.h"
-
-enum exchange_end {
-#define END(id, status, word, text) END_##id,
-#include "proxy/ends.def"
-#undef END
-};
 
 enum { EXCHANGE_TRIED_MAX = 8, EXCHANGE_INTERIM_MAX = 32 };
 
@@ -273,12 +268,6 @@ void tunnel_due(struct exchange *x);
 
 /* A WebSocket tunnel that will be cut says so: a close frame (1001) to each side, between two frames. */
 void tunnel_say_going_away(struct exchange *x);
-
-/* What an errno value of connect() comes to. */
-enum exchange_end exchange_end_of_connect(int err);
-unsigned exchange_end_status(enum exchange_end end);
-const char *exchange_end_word(enum exchange_end end);
-const char *exchange_end_text(enum exchange_end end);
 
 /* Body bytes in x->unsent. */
 static inline uint32_t exchange_kept_body(const struct exchange *x)

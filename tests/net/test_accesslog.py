@@ -73,7 +73,7 @@ def test_the_log_may_go_to_stdout(stand):
 def reason_words():
     """The words of the tables in the source; a unit test compares docs/reasons.md with them."""
     words = set()
-    for name in ("src/http/reject.def", "src/proxy/ends.def"):
+    for name in ("src/http/reject.def", "src/observe/ends.def"):
         with open(os.path.join(ROOT, name), encoding="utf-8") as lines:
             words.update(re.findall(r'^(?:END|REJECT)\(\w+, \d+, "([a-z0-9-]+)"', lines.read(), re.M))
     return words

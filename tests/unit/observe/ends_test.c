@@ -11,7 +11,7 @@ struct reason {
 
 static const struct reason ends[] = {
 #define END(id, status, word, text) {status, word, text},
-#include "proxy/ends.def"
+#include "observe/ends.def"
 #undef END
 };
 
