@@ -5,12 +5,12 @@
 #include "config/load.h"
 #include "config/same.h"
 #include "guard/admit.h"
+#include "guard/basic_auth.h"
+#include "guard/jwt.h"
 #include "guard/passwords.h"
+#include "guard/ratelimit.h"
 #include "guard/security.h"
 #include "proxy/affinity.h"
-#include "proxy/basic_auth.h"
-#include "proxy/jwt.h"
-#include "proxy/ratelimit.h"
 #include "snapshot/targets.h"
 
 #include <stdlib.h>

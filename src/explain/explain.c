@@ -2,8 +2,8 @@
 #include "explain/explain.h"
 
 #include "explain/explain_internal.h"
+#include "guard/ratelimit.h"
 #include "http1/parse.h"
-#include "proxy/ratelimit.h"
 #include "transform/rewrite.h"
 
 #include <stdarg.h>

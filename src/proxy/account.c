@@ -19,7 +19,8 @@ static void count_status(counter *first, unsigned status, counter *none)
 static void log_line_for(struct exchange *x, uint64_t duration_us)
 {
     struct worker *worker = x->worker;
-    const char *reason = x->reject ? http_reject_word((enum http_reject)x->reject) : exchange_end_word(x->end);
+    const char *reason =
+        x->reject ? http_reject_word((enum http_reject)x->reject) : exchange_end_word(x->end);
     struct accesslog_entry entry = {
         .wall_ns = x->begun_wall_ns,
         .duration_us = duration_us,

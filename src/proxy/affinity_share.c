@@ -3,7 +3,6 @@
 
 #include "core/clock.h"
 #include "proxy/affinity.h"
-#include "proxy/basic_auth.h"
 #include "proxy/exchange.h"
 
 enum { CALLS_MAX = 4096 }; /* of one worker, under way or held; more requests go without */
@@ -76,7 +75,7 @@ static void on_answer(struct loop *loop, void *arg)
     }
     if (share->call.answer == SHARED_FOUND)
         affinity_adopt(x, slice_of(share->call.value, share->call.value_len));
-    if (!basic_auth_is_asking(x))
+    if (!access_is_asking(x))
         forward_again(x);
 }
 

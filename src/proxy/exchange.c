@@ -2,12 +2,8 @@
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
-#include "guard/sources.h"
 #include "proxy/affinity.h"
 #include "proxy/affinity_share.h"
-#include "proxy/basic_auth.h"
-#include "proxy/jwt.h"
-#include "proxy/ratelimit.h"
 #include "transform/rewrite.h"
 
 /* What forwarding adds to a head at most, before a rule's own fields. */
@@ -201,7 +197,7 @@ void exchange_release(struct exchange *x)
     transfer_fini(&x->response, &worker->bufs);
     splice_drop(x);
     share_end(x);
-    basic_auth_leave(x);
+    access_leave(x);
     if (x->has_deadline)
         loop_timer_remove(&worker->loop, &x->deadline);
     list_remove(&x->draining);
@@ -324,19 +320,7 @@ size_t exchange_begin(struct client *client, struct http_message *msg, size_t he
         return client->exchange == x ? request_feed(x, data, len) : 0;
     }
     x->rule = route_match(x->listener->routes, msg, &x->client_ip, worker->route_scratch);
-    if (x->rule && !sources_allow(x->listener->rule_sources[x->rule - config->rules], &x->client_ip)) {
-        exchange_fail(x, END_DENIED_SOURCE);
-        return client->exchange == x ? request_feed(x, data, len) : 0;
-    }
-    if (x->rule && x->rule->rate_limit.set && ratelimit_refuses(x, msg))
-        return client->exchange == x ? request_feed(x, data, len) : 0;
-    struct jwt_verifier *jwt = x->rule ? x->listener->rule_jwt[x->rule - config->rules] : NULL;
-    if (jwt && jwt_refuses(x, jwt, msg))
-        return client->exchange == x ? request_feed(x, data, len) : 0;
-    struct passwords *passwords = x->rule ? x->listener->rule_passwords[x->rule - config->rules] : NULL;
-    if (passwords && basic_auth_refuses(x, passwords, msg))
-        return client->exchange == x ? request_feed(x, data, len) : 0;
-    if (exchange_answer_by_rule(x, msg))
+    if (access_refuses(x, msg) || exchange_answer_by_rule(x, msg))
         return client->exchange == x ? request_feed(x, data, len) : 0;
     x->max_attempts = (uint8_t)x->group->config->retry.attempts;
     if (x->group->affinity)

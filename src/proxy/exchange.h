@@ -4,6 +4,7 @@
  * pins the snapshot under which it began. It ends in exchange_release() and nowhere else.
  *
  *   exchange.c  begin, end                        select.c   which target, affinity.c the bound one
+ *   access.c    may it come in
  *   answer.c    answers of our own                account.c  counters and the access log
  *   forward.c   attempts, retries, waiting        request.c  the request's body to the target
  *   retry.c     whether another attempt is made, and when
@@ -140,6 +141,17 @@ void exchange_release(struct exchange *x);
 /* An answer to a request that no exchange began for (a refused head, a timeout). */
 void exchange_answer_bare(struct client *client, unsigned status, const char *word, const char *text,
                           bool json, bool head, unsigned client_minor);
+
+/* Asks what the request's rule asks of clients. True: it may not come in, and has been answered. Otherwise it
+ * may, or access_is_asking(). */
+bool access_refuses(struct exchange *x, struct http_message *msg);
+/* Is it not known yet? Then the exchange goes on by forward_again(), or ends with 401. */
+bool access_is_asking(const struct exchange *x);
+/* The exchange waits for it no longer. */
+void access_leave(struct exchange *x);
+/* Tells a client that was let pass what remains of its limit (x->limit_told), in the answer of a target.
+ * False: no room. */
+bool access_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch);
 
 /* Answers as a rule or the listener says; false: it is to be forwarded, and x->group is set. */
 bool exchange_answer_by_rule(struct exchange *x, const struct http_message *msg);

@@ -6,7 +6,6 @@
  * such retry for free; other retries count against retry.attempts. */
 #include "proxy/affinity.h"
 #include "proxy/affinity_share.h"
-#include "proxy/basic_auth.h"
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
@@ -89,7 +88,7 @@ void forward_leave_pending(struct exchange *x)
 {
     retry_leave(x);
     share_leave(x);
-    basic_auth_leave(x);
+    access_leave(x);
     if (!x->is_pending)
         return;
     x->is_pending = false;
@@ -304,7 +303,7 @@ void forward_due(struct exchange *x)
 void forward_start(struct exchange *x, const struct transfer_pieces *pieces)
 {
     retry_earn(x);
-    if (!share_is_asking(x) && !basic_auth_is_asking(x)) {
+    if (!share_is_asking(x) && !access_is_asking(x)) {
         attempt(x, pieces);
     } else if ((pieces && !keep(x, body_of(pieces), pieces->trailers)) ||
                !client_arm(x->client)) { /* it must be seen to give up */

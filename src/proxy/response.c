@@ -5,7 +5,6 @@
 #include "guard/security.h"
 #include "proxy/affinity.h"
 #include "proxy/exchange.h"
-#include "proxy/ratelimit.h"
 #include "transform/rewrite.h"
 
 #include "core/clock.h"
@@ -134,7 +133,7 @@ static bool write_head(struct exchange *x, struct http_message *msg, struct iove
     struct scratch values = {worker->scratch + WORKER_HEAD_BYTES * 2, worker->scratch + WORKER_SCRATCH_BYTES};
     if (x->group->affinity && !affinity_note_answer(x, msg, &values))
         return false;
-    if (x->limit_told && !ratelimit_note_answer(x, msg, &values))
+    if (x->limit_told && !access_note_answer(x, msg, &values))
         return false;
     if (x->rule && !rewrite_response(x->rule, msg, &values))
         return false;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/jwt.h"
+#include "guard/jwt.h"
 
 #include "config/json.h"
-#include "core/clock.h"
 #include "guard/claims.h"
-#include "proxy/exchange.h"
 #include "tls/cert.h"
 #include "tls/jws.h"
 
@@ -267,24 +265,22 @@ static bool add_claims(const struct config_jwt *config, struct token *token, str
     return true;
 }
 
-bool jwt_refuses(struct exchange *x, const struct jwt_verifier *verifier, struct http_message *msg)
+enum exchange_end jwt_check(const struct jwt_verifier *verifier, const struct config_jwt *config,
+                            uint64_t now_s, struct http_message *msg, char *room)
 {
-    const struct config_jwt *config = &x->rule->jwt;
-    struct worker *worker = x->worker;
-    struct token token = {.room = {worker->token, worker->token + JWT_ROOM_BYTES}};
+    struct token token = {.room = {room, room + JWT_ROOM_BYTES}};
     struct slice text;
-    enum exchange_end end = END_NORMAL;
     if (!find_text(config, msg, &text))
-        end = END_NO_CREDENTIALS;
-    else if (!take_apart(text, &token) || !is_signed(verifier, &token) || !claims_are_valid(token.body) ||
-             !is_for_audience(config, &token))
-        end = END_BAD_TOKEN;
-    else if (!is_in_force(config, token.body, worker->loop.wall_ns / NS_PER_S))
-        end = END_TOKEN_EXPIRED;
-    if (end == END_NORMAL && add_claims(config, &token, msg))
-        return false;
-    exchange_answer_challenge(x, end == END_NORMAL ? END_HEAD_GREW : end,
-                              end == END_NO_CREDENTIALS ? SLICE("Bearer")
-                                                        : SLICE("Bearer error=\"invalid_token\""));
-    return true;
+        return END_NO_CREDENTIALS;
+    if (!take_apart(text, &token) || !is_signed(verifier, &token) || !claims_are_valid(token.body) ||
+        !is_for_audience(config, &token))
+        return END_BAD_TOKEN;
+    if (!is_in_force(config, token.body, now_s))
+        return END_TOKEN_EXPIRED;
+    return add_claims(config, &token, msg) ? END_NORMAL : END_HEAD_GREW;
+}
+
+struct slice jwt_challenge(enum exchange_end end)
+{
+    return end == END_NO_CREDENTIALS ? SLICE("Bearer") : SLICE("Bearer error=\"invalid_token\"");
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/ratelimit.h"
+#include "guard/ratelimit.h"
 
 #include "config/schema.h"
 #include "core/clock.h"
-#include "proxy/exchange.h"
+#include "worker/worker.h"
 
 #include <stdio.h>
 
@@ -15,10 +15,7 @@ struct ratelimit_part {
     struct slice name; /* of the header, cookie or parameter */
 };
 
-enum {
-    VALUE_MAX = 80,     /* of one of our fields */
-    REPORTS_MAX = 4096, /* of one worker, on their way to the shared state's thread */
-};
+enum { REPORTS_MAX = 4096 }; /* of one worker, on their way to the shared state's thread */
 
 static const struct {
     const char *word;
@@ -188,20 +185,19 @@ static void on_report_returned(struct loop *loop, void *arg)
 
 /* What the client's bucket is called in the store: the same on every node, so without this process's secret.
  * 128 bits of the client, that nobody finds another one's name. */
-static void name_bucket(const struct exchange *x, const struct snap_limit *limit, struct http_message *msg,
-                        struct fleet_bucket *bucket)
+static void name_bucket(const struct snap_limit *limit, struct http_message *msg,
+                        const struct ip_addr *client, char *scratch, struct fleet_bucket *bucket)
 {
     const struct siphash_key salts[] = {{limit->fleet_id, 1}, {limit->fleet_id, 2}};
-    char *scratch = x->worker->scratch;
     int n = snprintf(bucket->name, sizeof(bucket->name), "limit:%016lx:%016lx%016lx", limit->fleet_id,
-                     client_key(limit, &salts[0], msg, &x->client_ip, scratch),
-                     client_key(limit, &salts[1], msg, &x->client_ip, scratch));
+                     client_key(limit, &salts[0], msg, client, scratch),
+                     client_key(limit, &salts[1], msg, client, scratch));
     bucket->name_len = (uint16_t)n;
 }
 
-static void report(struct exchange *x, const struct snap_limit *limit, uint64_t key, struct http_message *msg)
+static void report(const struct snap_limit *limit, struct worker *worker, uint64_t key,
+                   struct http_message *msg, const struct ip_addr *client)
 {
-    struct worker *worker = x->worker;
     struct shared_report *sent = worker->reports.live < REPORTS_MAX ? slab_try_take(&worker->reports) : NULL;
     if (!sent) {
         limiter_answer(limit->runtime->limiter, key, worker->loop.now_ns, NULL);
@@ -211,7 +207,7 @@ static void report(struct exchange *x, const struct snap_limit *limit, uint64_t 
     sent->returned = on_report_returned;
     sent->bucket.limiter = limit->runtime->limiter;
     sent->bucket.key = key;
-    name_bucket(x, limit, msg, &sent->bucket);
+    name_bucket(limit, msg, client, worker->scratch, &sent->bucket);
     shared_state_report(limit->shared, sent);
 }
 
@@ -225,26 +221,24 @@ void ratelimit_fini(struct worker *worker)
     slab_fini(&worker->reports);
 }
 
-static uint32_t whole_seconds(uint64_t ns)
+uint32_t ratelimit_seconds(uint64_t ns)
 {
     uint64_t s = (ns + NS_PER_S - 1) / NS_PER_S;
     return s ? (uint32_t)s : 1;
 }
 
-enum { OUR_FIELDS = 5 };
-
 /* Source: RFC 6585 4; draft-ietf-httpapi-ratelimit-headers, version 7 for the three fields that most clients
  * know, version 10 for the two that are to replace them. Values go into texts[]. */
-static void print_fields(const struct snap_limit *limit, uint32_t remaining, uint32_t next_s,
-                         uint32_t reset_s, char texts[OUR_FIELDS][VALUE_MAX],
-                         struct h1_pair fields[OUR_FIELDS])
+void ratelimit_print(const struct snap_limit *limit, uint32_t remaining, uint32_t next_s, uint32_t reset_s,
+                     char texts[RATELIMIT_FIELDS][RATELIMIT_VALUE_MAX],
+                     struct h1_pair fields[RATELIMIT_FIELDS])
 {
     uint32_t most = limiter_policy(limit->runtime->limiter)->burst;
-    int n[OUR_FIELDS];
-    n[0] = snprintf(texts[0], VALUE_MAX, "%u", most);
-    n[1] = snprintf(texts[1], VALUE_MAX, "%u", remaining);
-    n[2] = snprintf(texts[2], VALUE_MAX, "%u", reset_s);
-    n[4] = snprintf(texts[4], VALUE_MAX, "\"default\";r=%u;t=%u", remaining, next_s);
+    int n[RATELIMIT_FIELDS];
+    n[0] = snprintf(texts[0], RATELIMIT_VALUE_MAX, "%u", most);
+    n[1] = snprintf(texts[1], RATELIMIT_VALUE_MAX, "%u", remaining);
+    n[2] = snprintf(texts[2], RATELIMIT_VALUE_MAX, "%u", reset_s);
+    n[4] = snprintf(texts[4], RATELIMIT_VALUE_MAX, "\"default\";r=%u;t=%u", remaining, next_s);
     fields[0] = (struct h1_pair){SLICE("RateLimit-Limit"), slice_of(texts[0], (size_t)n[0])};
     fields[1] = (struct h1_pair){SLICE("RateLimit-Remaining"), slice_of(texts[1], (size_t)n[1])};
     fields[2] = (struct h1_pair){SLICE("RateLimit-Reset"), slice_of(texts[2], (size_t)n[2])};
@@ -252,39 +246,12 @@ static void print_fields(const struct snap_limit *limit, uint32_t remaining, uin
     fields[4] = (struct h1_pair){SLICE("RateLimit"), slice_of(texts[4], (size_t)n[4])};
 }
 
-static void refuse(struct exchange *x, const struct snap_limit *limit, const struct limiter_verdict *verdict)
-{
-    char texts[OUR_FIELDS][VALUE_MAX];
-    struct h1_pair fields[OUR_FIELDS];
-    uint32_t retry_s = whole_seconds(verdict->retry_ns);
-    print_fields(limit, 0, retry_s, whole_seconds(verdict->reset_ns), texts, fields);
-    exchange_answer_limited(x, retry_s, fields, OUR_FIELDS);
-}
-
-static const struct snap_limit *limit_of(const struct exchange *x)
-{
-    return x->listener->rule_limits[x->rule - x->listener->config->rules];
-}
-
-bool ratelimit_note_answer(struct exchange *x, struct http_message *msg, struct scratch *scratch)
-{
-    char(*texts)[VALUE_MAX] = (void *)scratch_take(scratch, OUR_FIELDS * VALUE_MAX);
-    struct h1_pair fields[OUR_FIELDS];
-    if (!texts)
-        return false;
-    print_fields(limit_of(x), x->limit_told - 1, x->limit_reset_s, x->limit_reset_s, texts, fields);
-    for (int i = 0; i < OUR_FIELDS; i++)
-        if (!http_message_add(msg, fields[i].name, fields[i].value))
-            return false;
-    return true;
-}
-
 /* Takes one request from the client's share. */
-static void take(struct exchange *x, const struct snap_limit *limit, struct http_message *msg,
-                 struct limiter_verdict *verdict)
+static void take(const struct snap_limit *limit, struct worker *worker, struct http_message *msg,
+                 const struct ip_addr *client, struct limiter_verdict *verdict)
 {
-    uint64_t now_ns = x->worker->loop.now_ns;
-    uint64_t key = client_key(limit, &limit->runtime->salt, msg, &x->client_ip, x->worker->scratch);
+    uint64_t now_ns = worker->loop.now_ns;
+    uint64_t key = client_key(limit, &limit->runtime->salt, msg, client, worker->scratch);
     bool wants_report;
     if (!limit->shared || !shared_state_answers(limit->shared)) {
         limiter_take(limit->runtime->limiter, key, now_ns, verdict);
@@ -292,38 +259,30 @@ static void take(struct exchange *x, const struct snap_limit *limit, struct http
     }
     limiter_take_fleet(limit->runtime->limiter, key, now_ns, verdict, &wants_report);
     if (wants_report)
-        report(x, limit, key, msg);
+        report(limit, worker, key, msg, client);
 }
 
-bool ratelimit_refuses(struct exchange *x, struct http_message *msg)
+enum exchange_end ratelimit_take(const struct snap_limit *limit, struct worker *worker,
+                                 struct http_message *msg, const struct ip_addr *client,
+                                 struct limiter_verdict *verdict)
 {
-    const struct snap_limit *limit = limit_of(x);
-    struct limit_counters *counters = &limit->runtime->workers[x->worker->index];
-    struct limiter_verdict verdict;
+    struct limit_counters *counters = &limit->runtime->workers[worker->index];
     if (limit->shared && !shared_state_answers(limit->shared)) {
         counter_add(&counters->alone, 1);
-        if (limit->config->away == CONFIG_LIMIT_REFUSE) {
-            exchange_fail(x, END_RATE_UNKNOWN);
-            return true;
-        }
+        if (limit->config->away == CONFIG_LIMIT_REFUSE)
+            return END_RATE_UNKNOWN;
     }
-    take(x, limit, msg, &verdict);
-    if (verdict.passes) {
+    take(limit, worker, msg, client, verdict);
+    if (verdict->passes) {
         counter_add(&counters->passed, 1);
-        if (limit->config->tells_all) {
-            x->limit_told = verdict.remaining + 1;
-            x->limit_reset_s = whole_seconds(verdict.reset_ns);
-        }
-        return false;
+        return END_NORMAL;
     }
     if (limit->config->dry_run) {
         counter_add(&counters->would_refuse, 1);
-        x->end = END_WOULD_RATE_LIMIT;
-        return false;
+        return END_WOULD_RATE_LIMIT;
     }
     counter_add(&counters->refused, 1);
-    refuse(x, limit, &verdict);
-    return true;
+    return END_RATE_LIMITED;
 }
 
 void ratelimit_peek(const struct snap_limit *limit, struct http_message *msg, const struct ip_addr *client,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/basic_auth.h"
+#include "guard/basic_auth.h"
 
 #include "guard/crypt_thread.h"
 #include "guard/passwords.h"
-#include "proxy/affinity_share.h"
-#include "proxy/exchange.h"
+#include "worker/worker.h"
 
 #include <stdio.h>
 
@@ -13,8 +12,9 @@ enum { PAIR_BYTES_MAX = 2 * CRYPT_PASSWORD_MAX };
 struct auth_call {
     struct crypt_job job;
     struct worker *worker;
-    struct exchange *x;          /* that waits; NULL: it has ended */
-    struct passwords *passwords; /* borrows from the snapshot of x */
+    basic_auth_done_fn *done; /* NULL: nobody waits any longer */
+    void *arg;
+    struct passwords *passwords; /* borrows from the snapshot of who waits */
     bool exists;                 /* the user is in the file */
     char pair[PAIR_BYTES_MAX];   /* "user:password" */
     size_t pair_len;
@@ -52,13 +52,11 @@ void basic_auth_fini(struct worker *worker)
     slab_fini(&worker->auth_calls);
 }
 
-static void refuse(struct exchange *x, enum exchange_end end)
+struct slice basic_auth_challenge(const struct config_basic_auth *config, char *out)
 {
-    char challenge[300];
-    struct slice realm = x->rule->basic_auth.realm;
-    int n =
-        snprintf(challenge, sizeof(challenge), "Basic realm=\"%.*s\", charset=\"UTF-8\"", SLICE_ARG(realm));
-    exchange_answer_challenge(x, end, slice_of(challenge, (size_t)n));
+    int n = snprintf(out, BASIC_AUTH_CHALLENGE_MAX, "Basic realm=\"%.*s\", charset=\"UTF-8\"",
+                     SLICE_ARG(config->realm));
+    return slice_of(out, (size_t)n);
 }
 
 static int digit64(char c)
@@ -116,82 +114,76 @@ static void give(struct auth_call *call)
 static void on_done(struct loop *loop, void *arg)
 {
     struct auth_call *call = arg;
-    struct exchange *x = call->x;
+    basic_auth_done_fn *done = call->done;
+    void *waiting = call->arg;
     bool is_good = call->job.matches && call->exists;
-    if (x && is_good)
+    if (done && is_good)
         passwords_remember(call->passwords, slice_of(call->pair, call->pair_len));
     give(call);
-    if (!x)
-        return;
-    x->auth = NULL;
-    if (!is_good)
-        refuse(x, END_BAD_CREDENTIALS);
-    else if (!share_is_asking(x))
-        forward_again(x);
+    if (done)
+        done(waiting, is_good);
 }
 
-/* False: too many wait already, or there is no memory. */
-static bool ask(struct exchange *x, struct passwords *passwords, const char *pair, size_t len)
+/* NULL: too many wait already, or there is no memory. */
+static struct auth_call *ask(struct worker *worker, struct passwords *passwords, const char *pair, size_t len)
 {
-    struct worker *worker = x->worker;
     struct auth_call *call = slab_try_take(&worker->auth_calls);
     size_t colon = slice_find(slice_of(pair, len), ':');
     if (!call)
-        return false;
-    *call = (struct auth_call){.worker = worker, .x = x, .passwords = passwords, .pair_len = len};
+        return NULL;
+    *call = (struct auth_call){.worker = worker, .passwords = passwords, .pair_len = len};
     memcpy(call->pair, pair, len);
     const char *hash = passwords_find(passwords, slice_of(pair, colon), &call->exists);
     memcpy(call->job.password, pair + colon + 1, len - colon - 1);
     memcpy(call->job.hash, hash, strlen(hash) + 1);
     call->job.home = &worker->loop;
     call->job.call = (struct loop_call){.fn = on_done, .arg = call};
-    if (!crypt_post(&call->job)) {
-        give(call);
-        return false;
-    }
-    x->auth = call;
-    return true;
+    if (crypt_post(&call->job))
+        return call;
+    give(call);
+    return NULL;
 }
 
 /* The target learns the name by a field that is nobody else's to set. False: there is no room. */
-static bool add_user(struct exchange *x, struct http_message *msg, const char *pair, size_t len)
+static bool add_user(struct worker *worker, const struct config_basic_auth *config, struct http_message *msg,
+                     const char *pair, size_t len)
 {
-    struct slice field = x->rule->basic_auth.user_field;
-    if (!field.ptr)
+    if (!config->user_field.ptr)
         return true;
     size_t name_len = slice_find(slice_of(pair, len), ':');
-    char *kept = x->worker->token; /* until the head is made */
-    memcpy(kept, pair, name_len);
-    struct slice name = slice_of(kept, name_len);
-    http_message_drop_name(msg, field);
-    return http_message_add(msg, field, name);
+    memcpy(worker->token, pair, name_len); /* until the head is made */
+    http_message_drop_name(msg, config->user_field);
+    return http_message_add(msg, config->user_field, slice_of(worker->token, name_len));
 }
 
-bool basic_auth_refuses(struct exchange *x, struct passwords *passwords, struct http_message *msg)
+enum exchange_end basic_auth_check(struct worker *worker, struct passwords *passwords,
+                                   const struct config_basic_auth *config, struct http_message *msg,
+                                   basic_auth_done_fn *done, void *arg, struct auth_call **call)
 {
     char pair[PAIR_BYTES_MAX];
     size_t len = 0;
-    bool refuses = true;
-    if (!find_pair(msg, pair, &len) || len - slice_find(slice_of(pair, len), ':') - 1 > CRYPT_PASSWORD_MAX)
-        refuse(x, END_NO_CREDENTIALS);
-    else if (!add_user(x, msg, pair, len))
-        exchange_fail(x, END_HEAD_GREW);
-    else if (!passwords_knows(passwords, slice_of(pair, len)) && !ask(x, passwords, pair, len))
-        exchange_fail(x, END_PASSWORDS_BUSY);
-    else
-        refuses = false;
+    enum exchange_end end = END_NORMAL;
+    *call = NULL;
+    if (!find_pair(msg, pair, &len) || len - slice_find(slice_of(pair, len), ':') - 1 > CRYPT_PASSWORD_MAX) {
+        end = END_NO_CREDENTIALS;
+    } else if (!add_user(worker, config, msg, pair, len)) {
+        end = END_HEAD_GREW;
+    } else if (!passwords_knows(passwords, slice_of(pair, len))) {
+        *call = ask(worker, passwords, pair, len);
+        if (*call) {
+            (*call)->done = done;
+            (*call)->arg = arg;
+        } else {
+            end = END_PASSWORDS_BUSY;
+        }
+    }
     explicit_bzero(pair, sizeof(pair));
-    return refuses;
+    return end;
 }
 
-bool basic_auth_is_asking(const struct exchange *x)
+void basic_auth_leave(struct auth_call **call)
 {
-    return x->auth != NULL;
-}
-
-void basic_auth_leave(struct exchange *x)
-{
-    if (x->auth)
-        x->auth->x = NULL;
-    x->auth = NULL;
+    if (*call)
+        (*call)->done = NULL;
+    *call = NULL;
 }
