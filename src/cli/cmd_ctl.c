@@ -51,8 +51,9 @@ static const struct command commands[] = {
      "      --if-version N     only when version N is in force\n"},
     {"diff", ctl_diff, "FILE", "what apply would change, and what that means for traffic", "",
      "Status 1 when there are differences.\n"},
-    {"export", ctl_export, "[FILE]", "the configuration in force, as a file", "",
-     "Applying what was exported changes nothing. Private keys are left out.\n"},
+    {"export", ctl_export, "[FILE]", "the configuration in force, as a file", "s",
+     "Applying what was exported changes nothing. Secrets are in it, so it needs a token of role admin.\n"
+     "      --no-secrets       with <secret> in their place; where it is applied they stay as they are\n"},
     {"drain", ctl_drain, "GROUP TARGET", "no new requests to a target; those it has finish", "dw",
      "      --wait SECONDS     until it has none left, at most so long\n"
      "      --dry-run          only say what would change\n"},
@@ -100,6 +101,7 @@ static const struct option options[] = {{"admin", required_argument, NULL, ADMIN
                                         {"prometheus", no_argument, NULL, 'r'},
                                         {"interval", required_argument, NULL, 'i'},
                                         {"once", no_argument, NULL, 'n'},
+                                        {"no-secrets", no_argument, NULL, 's'},
                                         {0}};
 
 bool cmd_ctl_find(size_t index, const char **name, const char **what, const char **help,
@@ -233,6 +235,9 @@ static const char *take_option(struct ctl *ctl, int option, const char **token_f
                                                       : "--interval is expected to be seconds, 1 to 86400";
     case 'n':
         ctl->once = true;
+        break;
+    case 's':
+        ctl->no_secrets = true;
         break;
     }
     return NULL;

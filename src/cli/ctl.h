@@ -21,7 +21,7 @@ enum { CTL_HEADERS_MAX = 100 };
 struct ctl {
     struct client client;
     bool json; /* print what the API said, for programs */
-    bool dry_run, once, raw, end;
+    bool dry_run, once, raw, end, no_secrets;
     const char *group;   /* NULL: the first */
     const char *version; /* that a change must be made from; NULL: any */
     const char *method, *from, *listener;

@@ -5,7 +5,9 @@
 #include "config/json_write.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { FILE_BYTES_MAX = DOC_BYTES_MAX };
 
@@ -121,16 +123,30 @@ int ctl_diff(struct ctl *ctl)
     return put_config(ctl, true);
 }
 
+/* What is printed goes into the file. A new one is for its owner only, since secrets are in it. */
+static bool print_into(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0) {
+        close(fd);
+        return true;
+    }
+    fprintf(stderr, "isobar ctl: %s: %s\n", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
 int ctl_export(struct ctl *ctl)
 {
     struct ctl_answer answer;
     if (ctl->argc > 1)
         return ctl_usage("at most one FILE to write to");
-    int status = ctl_ask(ctl, "GET", "/v1/config", &answer);
-    if (!status && ctl->argc == 1 && !freopen(ctl->argv[0], "wb", stdout)) {
-        fprintf(stderr, "isobar ctl: %s: %s\n", ctl->argv[0], strerror(errno));
+    int status = ctl_ask(ctl, "GET", ctl->no_secrets ? "/v1/config" : "/v1/config?secrets=true", &answer);
+    if (status == CTL_REFUSED && answer.reply.status == 403 && !ctl->no_secrets)
+        fputs("isobar ctl: --no-secrets exports what the token may see\n", stderr);
+    if (!status && ctl->argc == 1 && !print_into(ctl->argv[0]))
         status = CTL_USAGE;
-    }
     if (!status && !ctl->json && answer.doc.root)
         ctl_print_json(answer.doc.root);
     else if (!status)

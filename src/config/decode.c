@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/decode.h"
 
+#include "config/secret.h"
 #include "config/suggest.h"
 #include "config/types.h"
 #include "core/hash.h"
@@ -206,6 +207,21 @@ static const struct doc_node *default_node(struct decoder *decoder, const struct
     return decoder->defaults[at].node;
 }
 
+/* What stands in place of a secret where the API shows one is no value; true when it was reported. */
+static bool refuse_hidden(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node)
+{
+    static const char what[] = "has \"" SECRET_MARK "\", which stands for a secret that is not shown, and "
+                               "there is none here to keep: write the secret itself";
+    unsigned before = doc_faults(decoder->doc);
+    if (secret_is_hidden(key, slice_str(key->name), node))
+        doc_fault(decoder->doc, DIAG_ERROR, node, "%s", what);
+    for (const struct doc_node *child = node->kind == DOC_MAP ? node->first : NULL; child;
+         child = child->next)
+        if (secret_is_hidden(key, child->key, child))
+            doc_fault(decoder->doc, DIAG_ERROR, child, "%s", what);
+    return doc_faults(decoder->doc) > before;
+}
+
 static void decode_key(struct decoder *decoder, const struct schema_key *key, const struct doc_node *map,
                        void *holder)
 {
@@ -216,6 +232,8 @@ static void decode_key(struct decoder *decoder, const struct schema_key *key, co
     }
     if (key->default_text) /* also when the key is there: what a faulty value leaves behind */
         key->type->decode(decoder, key, default_node(decoder, key), holder);
+    if (node && key->secret && refuse_hidden(decoder, key, node))
+        return;
     if (node)
         key->type->decode(decoder, key, node, holder);
     else if (key->required && map)

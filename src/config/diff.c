@@ -67,24 +67,38 @@ static void show(struct text *line, struct slice value)
         text_add(line, value);
 }
 
+/* "10 -> 20", or that it changed where nothing may be said or the values are long. */
+static void show_change(const struct schema_key *key, const void *from, const void *to, struct text *line)
+{
+    struct text before, after;
+    text_init(&before);
+    text_init(&after);
+    key->type->print(key, from, SCHEMA_HIDDEN, &before);
+    key->type->print(key, to, SCHEMA_HIDDEN, &after);
+    bool is_same = slice_eq(text_slice(&before), text_slice(&after)); /* but for secrets */
+    if (is_same || before.len > VALUE_BYTES_MAX || after.len > VALUE_BYTES_MAX) {
+        text_printf(line, " changed");
+    } else {
+        text_printf(line, " ");
+        show(line, text_slice(&before));
+        text_printf(line, " -> ");
+        show(line, text_slice(&after));
+    }
+    text_fini(&before);
+    text_fini(&after);
+}
+
 static void diff_value(const struct schema_key *key, const void *from, const void *to, const char *prefix,
                        struct text *line)
 {
     struct text before, after;
     text_init(&before);
     text_init(&after);
-    key->type->print(key, from, &before);
-    key->type->print(key, to, &after);
+    key->type->print(key, from, SCHEMA_PLAIN, &before);
+    key->type->print(key, to, SCHEMA_PLAIN, &after);
     if (!slice_eq(text_slice(&before), text_slice(&after))) {
         begin_change(line, prefix, key->name);
-        if (key->is_secret || before.len > VALUE_BYTES_MAX || after.len > VALUE_BYTES_MAX) {
-            text_printf(line, " changed");
-        } else {
-            text_printf(line, " ");
-            show(line, text_slice(&before));
-            text_printf(line, " -> ");
-            show(line, text_slice(&after));
-        }
+        show_change(key, from, to, line);
     }
     text_fini(&before);
     text_fini(&after);

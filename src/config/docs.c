@@ -34,7 +34,7 @@ static void write_key(struct text *out, const struct schema_key *key)
     else
         text_printf(out, " | | ");
     write_escaped(out, key->doc);
-    text_printf(out, " |\n");
+    text_printf(out, key->secret ? "; [secret](api.md#secrets) |\n" : " |\n");
 }
 
 static bool has_documented_choices(const struct schema_key *key)

@@ -8,8 +8,8 @@ static bool prints_alike(const struct schema_key *key, const void *a, const void
     struct text x, y;
     text_init(&x);
     text_init(&y);
-    key->type->print(key, a, &x);
-    key->type->print(key, b, &y);
+    key->type->print(key, a, SCHEMA_PLAIN, &x);
+    key->type->print(key, b, SCHEMA_PLAIN, &y);
     bool is_same = slice_eq(text_slice(&x), text_slice(&y));
     text_fini(&x);
     text_fini(&y);

@@ -75,8 +75,9 @@ static const struct schema_choice store_files[] = {
      "the file rules at every start and SIGHUP, and is recorded as a version"},
     {NULL}};
 static const struct schema_key store_keys[] = {
-    REQUIRED_TEXT("url", url, check_store_url, EXPECT_STORE_URL,
-                  "where versions of the configuration are kept"),
+    {KEY("url", type_text, "where versions of the configuration are kept"),
+     .offset = FIELD(url, struct slice), .check = check_store_url, .expected = EXPECT_STORE_URL,
+     .required = true, .secret = secret_in_url},
     CHOICE("file", file, store_files, "seed", "what the file is beside the store"),
     TEXT("last_good", last_good, check_off_or_file, "\"off\" or a file name", NULL,
          "file that keeps the last document in force, to start from while the store is away; unset: "
@@ -120,7 +121,6 @@ static const struct schema_key config_keys[] = {
      .offset = offsetof(HOLDER, shared_state),
      .section = &schema_shared_state,
      .optional = true,
-     .is_secret = true, /* as a whole: the url may hold a password */
      .doc = "a Redis where nodes share sessions"},
     ITEMS("nodes", nodes, n_nodes, schema_node, "machines behind the packet tier"),
     OPTIONAL("l4", l4, l4.set, schema_l4, "the packet tier on this machine"),
@@ -130,7 +130,6 @@ static const struct schema_key config_keys[] = {
      .offset = offsetof(HOLDER, store),
      .section = &store_section,
      .optional = true,
-     .is_secret = true, /* as a whole: the url may hold a password */
      .doc = "where versions of the configuration are kept"},
     OPTIONAL("decap", decap, decap.set, schema_decap,
              "what the packet tier sends here is taken out of its tunnel"),

@@ -12,6 +12,9 @@ struct decoder;
 struct doc_node;
 struct schema_key;
 
+/* For whom a value is printed. */
+enum schema_view { SCHEMA_PLAIN, SCHEMA_HIDDEN };
+
 /* A kind of value. Both functions get the struct that holds the key's field. */
 struct schema_type {
     /* Puts the value of `node` into the struct, or reports through `decoder` and leaves the default. Sections
@@ -19,8 +22,8 @@ struct schema_type {
     void (*decode)(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node,
                    void *holder);
     /* Writes the value as one would in the file, on one line; equal values print the same. Writes nothing
-     * when the value is unset. */
-    void (*print)(const struct schema_key *key, const void *holder, struct text *out);
+     * when the value is unset. Secrets are left as they are, or hidden. */
+    void (*print)(const struct schema_key *key, const void *holder, enum schema_view view, struct text *out);
     /* What is expected, for messages and the reference. */
     void (*expect)(const struct schema_key *key, struct text *out);
 };
@@ -33,6 +36,10 @@ struct schema_choice {
 
 /* Looks at a text before it is stored and may change it (lower case). False after reporting. */
 typedef bool schema_check_fn(struct decoder *decoder, const struct doc_node *node, struct slice *text);
+
+/* Writes what is shown of a secret value, see secret.h. `name`: of the key, or of the value in a map of
+ * texts. */
+typedef void schema_mask_fn(struct slice name, struct slice value, struct text *out);
 
 struct schema_section;
 
@@ -47,10 +54,10 @@ struct schema_key {
     uint32_t count_offset;   /* lists: of the number of elements */
     uint32_t present_offset; /* sections: of a bool that becomes true when the section is there */
     bool required;
-    bool is_secret; /* its value is not shown where changes are told */
-    bool optional;  /* sections: without it the fields stay zero instead of getting defaults */
+    bool optional; /* sections: without it the fields stay zero instead of getting defaults */
     uint64_t min, max;
     const char *default_text;             /* as written in a file; NULL: none */
+    schema_mask_fn *secret;               /* what is shown of its values; NULL: they are no secrets */
     schema_check_fn *check;               /* of each text */
     schema_check_fn *check_name;          /* of each name in a map of texts */
     const char *expected;                 /* of a text that has a check: "a path that begins with /" */

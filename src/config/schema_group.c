@@ -194,7 +194,7 @@ static const struct schema_key affinity_keys[] = {
         "of the target in the cookie: a hash of its address, that with a signature, or the address itself"),
     {KEY("secret", type_text, "signs the cookie; the same on every node"),
      .offset = FIELD(secret, struct slice), .check = check_cookie_attribute,
-     .expected = EXPECT_COOKIE_ATTRIBUTE, .is_secret = true},
+     .expected = EXPECT_COOKIE_ATTRIBUTE, .secret = secret_whole},
     NUMBER("max_sessions", max_sessions, 1024, 67108864, "262144", "mappings kept in memory, 20 bytes each"),
     TEXT("path", path, check_cookie_attribute, EXPECT_COOKIE_ATTRIBUTE, "/", "attribute Path of the cookie"),
     TEXT("domain", domain, check_cookie_attribute, EXPECT_COOKIE_ATTRIBUTE, NULL,

@@ -50,7 +50,7 @@ const struct schema_section schema_rate_limit = {
 #define HOLDER struct config_shared_state
 static const struct schema_key shared_state_keys[] = {
     {KEY("url", type_text, "redis://[[user]:password@]host[:port][/db]; rediss:// over TLS; Redis or Valkey"),
-     .offset = FIELD(url, struct slice), .required = true},
+     .offset = FIELD(url, struct slice), .required = true, .secret = secret_in_url},
     NUMBER("timeout_ms", timeout_ms, 1, 1000, "5",
            "that a request waits for a session's target; then the algorithm decides"),
     TEXT("ca_file", ca_file, check_file, EXPECT_FILE, NULL,

@@ -6,6 +6,7 @@
 
 #include "config/checks.h"
 #include "config/schema.h"
+#include "config/secret.h"
 #include "config/types.h"
 
 /* schema_listener.c */
@@ -74,6 +75,13 @@ extern const struct schema_section schema_certificate, schema_listener_tls, sche
         KEY(key, type_pairs, text), .offset = FIELD(field, struct config_pair *),                            \
                                     .count_offset = FIELD(count, uint32_t), .check_name = (name_checker),    \
                                     .check = (checker), .expected = (wanted)                                 \
+    }
+/* PAIRS of which some let somebody in, as their names say. */
+#define CREDENTIALS(key, field, count, name_checker, checker, wanted, text)                                  \
+    {                                                                                                        \
+        KEY(key, type_pairs, text), .offset = FIELD(field, struct config_pair *),                            \
+                                    .count_offset = FIELD(count, uint32_t), .check_name = (name_checker),    \
+                                    .check = (checker), .expected = (wanted), .secret = secret_by_name       \
     }
 #define SECTION(key, field, table, text)                                                                     \
     {                                                                                                        \

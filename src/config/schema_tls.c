@@ -27,11 +27,11 @@ static const struct schema_key certificate_keys[] = {
          "PEM: the certificate, then its chain; it serves its subject alternative names"),
     TEXT("key_file", key_file, check_file, EXPECT_FILE, NULL,
          "PEM: its private key, without a passphrase; unset: in cert_file"),
-    TEXT("cert_pem", cert_pem, NULL, NULL, NULL, "the same text in place of cert_file, as the API brings it"),
-    TEXT(
-        "key_pem", key_pem, NULL, NULL, NULL,
-        "the same in place of key_file; the API never shows it again, and keeps it when it is left out while "
-        "cert_pem stays"),
+    {KEY("cert_pem", type_text, "the same text in place of cert_file, as the API brings it"),
+     .offset = FIELD(cert_pem, struct slice), .secret = secret_in_pem},
+    {KEY("key_pem", type_text,
+         "the same in place of key_file; the API keeps it when it is left out while cert_pem stays"),
+     .offset = FIELD(key_pem, struct slice), .secret = secret_whole},
     TEXT("ocsp_file", ocsp_file, check_file, EXPECT_FILE, NULL,
          "DER: an OCSP answer that clients get with the certificate"),
     CLIENT_KEYS,

@@ -3,6 +3,7 @@
 #include "config/types_internal.h"
 
 #include "config/endpoint.h"
+#include "config/secret.h"
 #include "config/suggest.h"
 
 static void store_number(void *field, uint32_t size, uint64_t value)
@@ -38,10 +39,13 @@ static void decode_number(struct decoder *decoder, const struct schema_key *key,
     store_number((char *)holder + key->offset, key->size, (uint64_t)node->value.integer);
 }
 
-static void print_number(const struct schema_key *key, const void *holder, struct text *out)
+static void print_number(const struct schema_key *key, const void *holder, enum schema_view view,
+                         struct text *out)
 {
     uint64_t value = load_number((const char *)holder + key->offset, key->size);
-    if (value >= key->min) /* less is an unset one */
+    if (value && key->secret && view == SCHEMA_HIDDEN)
+        text_printf(out, SECRET_MARK);
+    else if (value >= key->min) /* less is an unset one */
         text_printf(out, "%llu", (unsigned long long)value);
 }
 
@@ -79,7 +83,8 @@ static void decode_seconds(struct decoder *decoder, const struct schema_key *key
     store_number((char *)holder + key->offset, key->size, (uint64_t)(ms + 0.5));
 }
 
-static void print_seconds(const struct schema_key *key, const void *holder, struct text *out)
+static void print_seconds(const struct schema_key *key, const void *holder, enum schema_view view,
+                          struct text *out)
 {
     text_printf(out, "%.10g", (double)load_number((const char *)holder + key->offset, key->size) / 1000);
 }
@@ -101,7 +106,8 @@ static void decode_flag(struct decoder *decoder, const struct schema_key *key, c
         *(bool *)((char *)holder + key->offset) = node->value.boolean;
 }
 
-static void print_flag(const struct schema_key *key, const void *holder, struct text *out)
+static void print_flag(const struct schema_key *key, const void *holder, enum schema_view view,
+                       struct text *out)
 {
     text_printf(out, "%s", *(const bool *)((const char *)holder + key->offset) ? "true" : "false");
 }
@@ -149,11 +155,26 @@ void types_print_word(struct slice word, struct text *out)
         text_json(out, word);
 }
 
-static void print_text(const struct schema_key *key, const void *holder, struct text *out)
+void types_print_value(const struct schema_key *key, struct slice name, struct slice value,
+                       enum schema_view view, struct text *out)
+{
+    struct text shown;
+    if (!key->secret || view == SCHEMA_PLAIN) {
+        types_print_word(value, out);
+        return;
+    }
+    text_init(&shown);
+    secret_show(key, name, value, &shown);
+    types_print_word(text_slice(&shown), out);
+    text_fini(&shown);
+}
+
+static void print_text(const struct schema_key *key, const void *holder, enum schema_view view,
+                       struct text *out)
 {
     const struct slice *text = (const struct slice *)((const char *)holder + key->offset);
     if (text->ptr)
-        types_print_word(*text, out);
+        types_print_value(key, slice_str(key->name), *text, view, out);
 }
 
 static void expect_text(const struct schema_key *key, struct text *out)
@@ -218,7 +239,8 @@ static void decode_choice(struct decoder *decoder, const struct schema_key *key,
         store_choice((char *)holder + key->offset, key->size, choice->value);
 }
 
-static void print_choice(const struct schema_key *key, const void *holder, struct text *out)
+static void print_choice(const struct schema_key *key, const void *holder, enum schema_view view,
+                         struct text *out)
 {
     int32_t value = load_choice((const char *)holder + key->offset, key->size);
     for (const struct schema_choice *choice = key->choices; choice->name; choice++)
@@ -252,7 +274,8 @@ static void decode_address(struct decoder *decoder, const struct schema_key *key
               doc_describe(node, &decoder->doc->arena), hint);
 }
 
-static void print_address(const struct schema_key *key, const void *holder, struct text *out)
+static void print_address(const struct schema_key *key, const void *holder, enum schema_view view,
+                          struct text *out)
 {
     const struct ip_addr *addr = (const struct ip_addr *)((const char *)holder + key->offset);
     char ip[IP_TEXT_MAX];
@@ -292,7 +315,8 @@ static void decode_endpoint(struct decoder *decoder, const struct schema_key *ke
     *(struct config_endpoint *)((char *)holder + key->offset) = endpoint;
 }
 
-static void print_endpoint(const struct schema_key *key, const void *holder, struct text *out)
+static void print_endpoint(const struct schema_key *key, const void *holder, enum schema_view view,
+                           struct text *out)
 {
     const struct config_endpoint *endpoint =
         (const struct config_endpoint *)((const char *)holder + key->offset);

@@ -11,6 +11,9 @@ bool types_read_text(struct decoder *decoder, const struct schema_key *key, cons
                      struct slice *out);
 /* As it could stand in a file: in quotes where YAML would read something else. */
 void types_print_word(struct slice word, struct text *out);
+/* The same of a value, or of what is shown of it. `name`: as schema_mask_fn has it. */
+void types_print_value(const struct schema_key *key, struct slice name, struct slice value,
+                       enum schema_view view, struct text *out);
 /* The choice a node names; NULL after reporting. */
 const struct schema_choice *types_find_choice(struct decoder *decoder, const struct schema_key *key,
                                               const struct doc_node *node);

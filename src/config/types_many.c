@@ -56,7 +56,8 @@ static void decode_texts(struct decoder *decoder, const struct schema_key *key, 
     *count_of(key, holder) = n;
 }
 
-static void print_texts(const struct schema_key *key, const void *holder, struct text *out)
+static void print_texts(const struct schema_key *key, const void *holder, enum schema_view view,
+                        struct text *out)
 {
     const struct slice *texts = *(struct slice *const *)((const char *)holder + key->offset);
     uint32_t n = get_count(key, holder);
@@ -103,7 +104,8 @@ static void decode_prefixes(struct decoder *decoder, const struct schema_key *ke
     *count_of(key, holder) = n;
 }
 
-static void print_prefixes(const struct schema_key *key, const void *holder, struct text *out)
+static void print_prefixes(const struct schema_key *key, const void *holder, enum schema_view view,
+                           struct text *out)
 {
     const struct ip_prefix *prefixes = *(struct ip_prefix *const *)((const char *)holder + key->offset);
     uint32_t n = get_count(key, holder);
@@ -138,7 +140,8 @@ static void decode_switches(struct decoder *decoder, const struct schema_key *ke
     }
 }
 
-static void print_switches(const struct schema_key *key, const void *holder, struct text *out)
+static void print_switches(const struct schema_key *key, const void *holder, enum schema_view view,
+                           struct text *out)
 {
     const char *joint = "[";
     for (const struct schema_choice *choice = key->choices; choice->name; choice++) {
@@ -199,7 +202,8 @@ static void decode_statuses(struct decoder *decoder, const struct schema_key *ke
     *count_of(key, holder) = n;
 }
 
-static void print_statuses(const struct schema_key *key, const void *holder, struct text *out)
+static void print_statuses(const struct schema_key *key, const void *holder, enum schema_view view,
+                           struct text *out)
 {
     const struct config_status_range *ranges =
         *(struct config_status_range *const *)((const char *)holder + key->offset);
@@ -247,7 +251,8 @@ static void decode_pairs(struct decoder *decoder, const struct schema_key *key, 
     *count_of(key, holder) = n;
 }
 
-static void print_pairs(const struct schema_key *key, const void *holder, struct text *out)
+static void print_pairs(const struct schema_key *key, const void *holder, enum schema_view view,
+                        struct text *out)
 {
     const struct config_pair *pairs = *(struct config_pair *const *)((const char *)holder + key->offset);
     uint32_t n = get_count(key, holder);
@@ -255,7 +260,7 @@ static void print_pairs(const struct schema_key *key, const void *holder, struct
         text_printf(out, i ? ", " : "{");
         types_print_word(pairs[i].name, out);
         text_printf(out, ": ");
-        types_print_word(pairs[i].value, out);
+        types_print_value(key, pairs[i].name, pairs[i].value, view, out);
     }
     if (n)
         text_printf(out, "}");
@@ -273,13 +278,14 @@ static void expect_section(const struct schema_key *key, struct text *out)
     text_printf(out, "%s: a map", key->section->item);
 }
 
-static void print_section_of(const struct schema_section *section, const void *holder, struct text *out)
+static void print_section_of(const struct schema_section *section, const void *holder, enum schema_view view,
+                             struct text *out)
 {
     const char *joint = "{";
     for (const struct schema_key *key = section->keys; key->name; key++) {
         struct text value;
         text_init(&value);
-        key->type->print(key, holder, &value);
+        key->type->print(key, holder, view, &value);
         if (value.len) {
             text_printf(out, "%s%s: ", joint, key->name);
             text_add(out, text_slice(&value));
@@ -301,12 +307,13 @@ static void decode_as_section(struct decoder *decoder, const struct schema_key *
     decode_section(decoder, key->section, node, (char *)holder + key->offset);
 }
 
-static void print_section(const struct schema_key *key, const void *holder, struct text *out)
+static void print_section(const struct schema_key *key, const void *holder, enum schema_view view,
+                          struct text *out)
 {
     if (key->present_offset != SCHEMA_NO_OFFSET &&
         !*(const bool *)((const char *)holder + key->present_offset))
         return;
-    print_section_of(key->section, (const char *)holder + key->offset, out);
+    print_section_of(key->section, (const char *)holder + key->offset, view, out);
 }
 
 const struct schema_type type_section = {decode_as_section, print_section, expect_section};
@@ -327,13 +334,14 @@ static void decode_items(struct decoder *decoder, const struct schema_key *key, 
     *count_of(key, holder) = n;
 }
 
-static void print_items(const struct schema_key *key, const void *holder, struct text *out)
+static void print_items(const struct schema_key *key, const void *holder, enum schema_view view,
+                        struct text *out)
 {
     const char *items = *(char *const *)((const char *)holder + key->offset);
     uint32_t n = get_count(key, holder);
     for (uint32_t i = 0; i < n; i++) {
         text_printf(out, i ? ", " : "[");
-        print_section_of(key->section, items + (size_t)key->section->bytes * i, out);
+        print_section_of(key->section, items + (size_t)key->section->bytes * i, view, out);
     }
     if (n)
         text_printf(out, "]");
@@ -375,7 +383,8 @@ static void decode_hash_key(struct decoder *decoder, const struct schema_key *ke
     decode_mismatch(decoder, key, node);
 }
 
-static void print_hash_key(const struct schema_key *key, const void *holder, struct text *out)
+static void print_hash_key(const struct schema_key *key, const void *holder, enum schema_view view,
+                           struct text *out)
 {
     const struct config_target_group *group = holder;
     for (size_t i = 0; i < iso_countof(hash_keys); i++) {

@@ -124,7 +124,7 @@ static struct slice print_match(struct validator *v, const struct config_rule *r
     const struct schema_key *key = schema_rule_match();
     struct text text;
     text_init(&text);
-    key->type->print(key, rule, &text);
+    key->type->print(key, rule, SCHEMA_PLAIN, &text);
     struct slice copy = arena_slice(&v->doc->arena, text_slice(&text));
     text_fini(&text);
     return copy;

@@ -2,8 +2,7 @@
 #include "control/resource.h"
 
 #include "config/endpoint.h"
-#include "config/json_write.h"
-#include "core/hash.h"
+#include "config/secret.h"
 
 static struct slice text_of(const struct doc_node *map, const char *key)
 {
@@ -38,11 +37,7 @@ static struct slice by_content(const struct doc_node *item, const struct doc_nod
     struct slice name = text_of(item, "name");
     if (name.ptr)
         return name;
-    struct text text;
-    text_init(&text);
-    json_write(item, NULL, &text);
-    uint64_t hash = iso_hash64(text_slice(&text), 0);
-    text_fini(&text);
+    uint64_t hash = secret_digest(resource_section(&resource_rules), item);
     return slice_str(arena_printf(arena, "rule.%016llx", (unsigned long long)hash));
 }
 

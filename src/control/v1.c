@@ -2,18 +2,13 @@
 #include "control/v1.h"
 
 #include "config/json.h"
-#include "config/json_write.h"
+#include "config/secret.h"
 #include "config/yaml.h"
 #include "control/router.h"
 #include "core/clock.h"
-#include "core/hash.h"
-#include "store/store.h"
 
 #include <stdlib.h>
 #include <time.h>
-
-/* Never shown. */
-static const char *const secret_keys[] = {"key_pem", NULL};
 
 /* ---- where a path leads ---- */
 
@@ -97,13 +92,9 @@ bool v1_read_body(struct api_call *call, bool or_yaml, struct doc *doc, struct i
 
 struct slice v1_etag(struct api_call *call, const struct doc_node *node)
 {
-    struct text text;
     if (!node)
         return (struct slice){0};
-    text_init(&text);
-    json_write(node, NULL, &text);
-    uint64_t hash = iso_hash64(text_slice(&text), 0);
-    text_fini(&text);
+    uint64_t hash = secret_digest(resource_section(v1_resource_of(call)), node);
     return slice_str(arena_printf(&call->arena, "\"%016llx\"", (unsigned long long)hash));
 }
 
@@ -158,72 +149,7 @@ bool v1_not_modified(struct api_call *call, struct slice etag)
     return true;
 }
 
-/* ---- how things are shown ---- */
-
-void v1_write_item(const struct resource *resource, const struct doc_node *item, struct slice id,
-                   struct text *out)
-{
-    struct text text;
-    text_init(&text);
-    json_write(item, secret_keys, &text);
-    text_add(out, SLICE("{\"id\":"));
-    text_json(out, id);
-    if (text.len > 2)
-        text_add(out, SLICE(","));
-    text_add(out, slice_of(text.data + 1, text.len - 1));
-    text_fini(&text);
-}
-
-static void write_certificates(const struct doc_node *list, struct text *out)
-{
-    const char *joint = "[";
-    for (const struct doc_node *item = list->first; item; item = item->next) {
-        text_printf(out, "%s", joint);
-        json_write(item, secret_keys, out);
-        joint = ",";
-    }
-    text_printf(out, *joint == '[' ? "[]" : "]");
-}
-
-void v1_write_store(const struct doc_node *store, struct text *out)
-{
-    static const char *const hidden[] = {"url", NULL};
-    const struct doc_node *url = doc_get(store, "url");
-    struct text rest;
-    struct arena arena;
-    if (!url || url->kind != DOC_STRING) {
-        json_write(store, NULL, out);
-        return;
-    }
-    text_init(&rest);
-    arena_init(&arena);
-    json_write(store, hidden, &rest);
-    text_add(out, SLICE("{\"url\":"));
-    text_json(out, slice_str(store_shown_url(url->text, &arena)));
-    if (rest.len > 2)
-        text_add(out, SLICE(","));
-    text_add(out, slice_of(rest.data + 1, rest.len - 1));
-    arena_fini(&arena);
-    text_fini(&rest);
-}
-
-void v1_write_document(const struct doc_node *root, struct text *out)
-{
-    const char *joint = "{";
-    for (const struct doc_node *part = root->first; part; part = part->next) {
-        text_printf(out, "%s", joint);
-        text_json(out, part->key);
-        text_add(out, SLICE(":"));
-        if (slice_eq(part->key, SLICE("certificates")) && part->kind == DOC_LIST)
-            write_certificates(part, out);
-        else if (slice_eq(part->key, SLICE("store")))
-            v1_write_store(part, out);
-        else
-            json_write(part, NULL, out);
-        joint = ",";
-    }
-    text_printf(out, *joint == '{' ? "{}" : "}");
-}
+/* ---- items ---- */
 
 void v1_strip_added(const struct resource *resource, struct doc_edit *edit, struct doc_node *item)
 {
@@ -251,19 +177,6 @@ void v1_translate(const struct resource *resource, struct doc_node *item)
         translate_listener(item);
     for (struct doc_node *listener = list ? list->first : NULL; listener; listener = listener->next)
         translate_listener(listener);
-}
-
-void v1_keep_secrets(struct doc_edit *edit, struct doc_node *now, const struct doc_node *before)
-{
-    const struct doc_node *cert = doc_get(now, "cert_pem"), *old_cert = doc_get(before, "cert_pem");
-    if (!cert || !old_cert || !doc_eq(cert, old_cert))
-        return;
-    for (const char *const *key = secret_keys; *key; key++) {
-        const struct doc_node *old = doc_get(before, *key);
-        struct doc_node *copy = old && !doc_get(now, *key) ? doc_copy(edit->doc, old) : NULL;
-        if (copy)
-            doc_edit_set(edit, now, *key, copy);
-    }
 }
 
 void v1_write_time(struct text *out, uint64_t wall_ms)

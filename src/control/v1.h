@@ -29,8 +29,8 @@ void v1_fail_missing(struct api_call *call);
  * and YAML too with `or_yaml`. False with 400 or 415 in the call. */
 bool v1_read_body(struct api_call *call, bool or_yaml, struct doc *doc, struct iso_diag *diag);
 
-/* The validator of a value: a hash of what it says; of nothing: NULL. `"version"` of the whole document. In
- * the call's arena. */
+/* The validator of an item of the call's resource, or of their list: a hash of what it says; of nothing:
+ * NULL. `"version"` of the whole document. In the call's arena. */
 struct slice v1_etag(struct api_call *call, const struct doc_node *node);
 struct slice v1_etag_of_version(struct api_call *call, uint64_t version);
 /* If-Match and If-None-Match of a change against the validator of what is there (ptr NULL: nothing is). False
@@ -39,19 +39,24 @@ bool v1_precondition(struct api_call *call, struct slice etag);
 /* If-None-Match of a read; true with 304 in the call. Sets the reply's ETag in any case. */
 bool v1_not_modified(struct api_call *call, struct slice etag);
 
-/* Appends an item as clients see it: {"id": ..., what the document says without key material}. */
-void v1_write_item(const struct resource *resource, const struct doc_node *item, struct slice id,
-                   struct text *out);
+/* How a read shows secrets: hidden, or as they are with ?secrets=true. False with 403 in the call: that needs
+ * the role admin. */
+bool v1_read_view(struct api_call *call, enum schema_view *view);
+/* Appends an item as clients see it: {"id": ..., what the document says}. */
+void v1_write_item(const struct resource *resource, enum schema_view view, const struct doc_node *item,
+                   struct slice id, struct text *out);
 /* Appends a whole document as clients see it. */
-void v1_write_document(const struct doc_node *root, struct text *out);
-/* Appends the section "store" as clients see it: the url without its password. */
-void v1_write_store(const struct doc_node *store, struct text *out);
+void v1_write_document(const struct doc_node *root, enum schema_view view, struct text *out);
 /* Takes out of a client's item what v1_write_item() and answers add: "id", "version" and the like. */
 void v1_strip_added(const struct resource *resource, struct doc_edit *edit, struct doc_node *item);
 /* Other names of source 000 become ours: "cert_id" of a listener, in an item or what is in it. */
 void v1_translate(const struct resource *resource, struct doc_node *item);
-/* Key material that is left out, as in what we show, stays as it was. */
-void v1_keep_secrets(struct doc_edit *edit, struct doc_node *now, const struct doc_node *before);
+/* What stands in place of secrets becomes the secrets of `before` (NULL: there was nothing), in a map of the
+ * section or a list of them. What stays hidden is refused when the document is decoded. */
+void v1_keep_secrets(struct doc_edit *edit, const struct schema_section *section, struct doc_node *now,
+                     const struct doc_node *before, struct arena *arena);
+/* The key of a certificate stays when it is left out and the certificate is the one it belongs to. */
+void v1_keep_key(struct doc_edit *edit, struct doc_node *now, const struct doc_node *before);
 
 enum { V1_PAGE = 100, V1_PAGE_MAX = 1000 };
 

@@ -27,34 +27,22 @@ struct document *v1_document_of(struct api_call *call)
 void v1_config_get(struct api_call *call)
 {
     struct document *document = v1_document_of(call);
-    if (!document || v1_not_modified(call, v1_etag_of_version(call, document_version(document))))
+    enum schema_view view;
+    if (!document || !v1_read_view(call, &view) ||
+        v1_not_modified(call, v1_etag_of_version(call, document_version(document))))
         return;
-    v1_write_document(document_doc(document)->root, &call->reply.body);
+    v1_write_document(document_doc(document)->root, view, &call->reply.body);
     text_add(&call->reply.body, SLICE("\n"));
 }
 
-/* Does a client repeat what we show of a section? */
-static bool is_as_shown(const struct doc_node *mine, const struct doc_node *theirs)
-{
-    struct text shown, given;
-    text_init(&shown);
-    text_init(&given);
-    v1_write_store(mine, &shown);
-    v1_write_store(theirs, &given);
-    bool is_same = slice_eq(text_slice(&shown), text_slice(&given));
-    text_fini(&shown);
-    text_fini(&given);
-    return is_same;
-}
-
-/* What the file of this node says stays; the body may repeat it, a password in it or not. */
+/* What the file of this node says stays; the body may repeat it. */
 static bool keep_file_keys(struct change *change, struct doc_edit *edit)
 {
     const struct doc_node *now = document_doc(change->document)->root;
     for (size_t i = 0; i < iso_countof(file_keys); i++) {
         const struct doc_node *mine = doc_get(now, file_keys[i]),
                               *theirs = doc_get(change->fresh->root, file_keys[i]);
-        if (theirs && (!mine || (!doc_eq(mine, theirs) && !is_as_shown(mine, theirs)))) {
+        if (theirs && (!mine || !doc_eq(mine, theirs))) {
             const char *path = arena_printf(&change->call->arena, "/%s", file_keys[i]);
             api_fail(change->call, 422, "invalid", path,
                      "comes from the file of this node and cannot be changed here; change the file and "
@@ -68,7 +56,7 @@ static bool keep_file_keys(struct change *change, struct doc_edit *edit)
     return true;
 }
 
-static void keep_key_material(struct change *change, struct doc_edit *edit)
+static void keep_keys(struct change *change, struct doc_edit *edit)
 {
     struct arena *arena = &change->call->arena;
     const struct doc_node *old = doc_get(document_doc(change->document)->root, "certificates"),
@@ -79,7 +67,7 @@ static void keep_key_material(struct change *change, struct doc_edit *edit)
         struct slice id = resource_id(&resource_certificates, item, arena);
         const struct doc_node *before = id.ptr ? resource_find(&resource_certificates, old, id, arena) : NULL;
         if (before)
-            v1_keep_secrets(edit, item, before);
+            v1_keep_key(edit, item, before);
     }
 }
 
@@ -110,10 +98,12 @@ static bool make_whole(struct change *change)
     if (whole->back_to) /* what the file says is what it says now */
         for (size_t i = 0; i < iso_countof(file_keys); i++)
             doc_edit_set(&edit, change->fresh->root, file_keys[i], NULL);
+    translate_all(change->fresh->root);
+    v1_keep_secrets(&edit, &schema_config, change->fresh->root, document_doc(change->document)->root,
+                    &call->arena);
+    keep_keys(change, &edit);
     if (!keep_file_keys(change, &edit))
         return false;
-    translate_all(change->fresh->root);
-    keep_key_material(change, &edit);
     return true;
 }
 

@@ -98,6 +98,8 @@ static void write_section(struct text *out, const struct schema_section *section
         text_printf(out, "\"%s\":{", key->name);
         write_type(out, key);
         write_default(out, key);
+        if (key->secret)
+            text_add(out, SLICE(",\"x-secret\":true"));
         if (!schema_is_section(key)) {
             text_add(out, SLICE(","));
             write_pair(out, "description", key->doc);
@@ -190,6 +192,9 @@ static void write_parameters(struct text *out, const struct api_route *route)
         write_parameter(out, &joint, "query", "limit", "integer");
         write_parameter(out, &joint, "query", "cursor", "string");
     }
+    if ((route->resource && route->method == HTTP_GET) || route->handler == v1_config_get ||
+        route->handler == v1_versions_get)
+        write_parameter(out, &joint, "query", "secrets", "boolean");
     if (is_v1_write) {
         write_parameter(out, &joint, "query", "dry_run", "boolean");
         write_parameter(out, &joint, "header", "If-Match", "string");

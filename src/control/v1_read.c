@@ -8,7 +8,9 @@
 void v1_get(struct api_call *call)
 {
     struct v1_place place;
-    if (!v1_document(call) || !v1_find_place(call, v1_resource_of(call), &place))
+    enum schema_view view;
+    if (!v1_document(call) || !v1_read_view(call, &view) ||
+        !v1_find_place(call, v1_resource_of(call), &place))
         return;
     if (!place.item) {
         v1_fail_missing(call);
@@ -16,7 +18,7 @@ void v1_get(struct api_call *call)
     }
     if (v1_not_modified(call, v1_etag(call, place.item)))
         return;
-    v1_write_item(v1_resource_of(call), place.item, v1_item_id(call), &call->reply.body);
+    v1_write_item(v1_resource_of(call), view, place.item, v1_item_id(call), &call->reply.body);
     text_add(&call->reply.body, SLICE("\n"));
 }
 
@@ -40,6 +42,14 @@ static bool next_param(struct slice *rest, struct slice *name)
     return true;
 }
 
+/* Whoever may not see a value must not find it by asking either. `below`: ".secret", or empty. */
+static bool is_secret(const struct schema_key *key, struct slice below)
+{
+    const struct schema_key *part =
+        key->section && below.len ? schema_find(key->section, slice_of(below.ptr + 1, below.len - 1)) : NULL;
+    return key->secret || (part && part->secret);
+}
+
 /* ?protocol=HTTP, ?tags.zone=a: true when the item says so, or its default does. `*known` false: there is no
  * such key. */
 static bool passes_one(struct api_call *call, const struct resource *resource, const struct doc_node *item,
@@ -50,7 +60,8 @@ static bool passes_one(struct api_call *call, const struct resource *resource, c
     size_t dot = slice_find(name, '.');
     const struct schema_key *schema =
         schema_find(resource_section(resource), slice_of(name.ptr, dot < name.len ? dot : name.len));
-    *known = schema != NULL && name.len < sizeof(key);
+    *known = schema != NULL && name.len < sizeof(key) &&
+             !is_secret(schema, slice_of(name.ptr + dot, name.len - dot));
     if (!*known)
         return false;
     memcpy(key, name.ptr, name.len);
@@ -76,7 +87,8 @@ static int passes(struct api_call *call, const struct resource *resource, const 
     int result = 1;
     while (next_param(&rest, &name)) {
         bool known;
-        if (name.len == 0 || slice_eq(name, SLICE("limit")) || slice_eq(name, SLICE("cursor")))
+        if (name.len == 0 || slice_eq(name, SLICE("limit")) || slice_eq(name, SLICE("cursor")) ||
+            slice_eq(name, SLICE("secrets")))
             continue;
         if (!passes_one(call, resource, item, name, &known))
             result = 0;
@@ -117,7 +129,9 @@ void v1_list(struct api_call *call)
     const struct resource *resource = v1_resource_of(call);
     struct v1_page page;
     struct v1_place place;
-    if (!v1_document(call) || !v1_read_page(call, &page) || !v1_find_place(call, resource, &place))
+    enum schema_view view;
+    if (!v1_document(call) || !v1_read_view(call, &view) || !v1_read_page(call, &page) ||
+        !v1_find_place(call, resource, &place))
         return;
     uint32_t n = 0, start, max = place.list ? place.list->n : 0;
     struct entry *entries = arena_array(&call->arena, struct entry, max + 1);
@@ -142,7 +156,7 @@ void v1_list(struct api_call *call)
     for (uint32_t i = start; i < end; i++) {
         if (i > start)
             text_add(out, SLICE(","));
-        v1_write_item(resource, entries[i].item, entries[i].id, out);
+        v1_write_item(resource, view, entries[i].item, entries[i].id, out);
     }
     text_add(out, SLICE("],"));
     v1_write_cursor(out, end < n ? entries[end - 1].id : (struct slice){0});

@@ -114,6 +114,13 @@ static bool check_id(struct v1_change *v1, const struct doc_node *item, const st
     return false;
 }
 
+static void keep_secrets(struct v1_change *v1, struct doc_node *item, const struct doc_node *before)
+{
+    v1_keep_secrets(&v1->change.edit, resource_section(v1->resource), item, before, &v1->change.call->arena);
+    if (v1->resource == &resource_certificates)
+        v1_keep_key(&v1->change.edit, item, before);
+}
+
 static bool make_put(struct change *change)
 {
     struct v1_change *v1 = of(change);
@@ -130,7 +137,7 @@ static bool make_put(struct change *change)
         return false;
     }
     if (place.item)
-        v1_keep_secrets(&change->edit, item, place.item);
+        keep_secrets(v1, item, place.item);
     if (!check_id(v1, item, place.parent))
         return false;
     v1->is_new = !place.item;
@@ -189,6 +196,7 @@ static bool make_patch(struct change *change)
         return false;
     }
     v1_strip_added(v1->resource, &change->edit, item);
+    keep_secrets(v1, item, place.item);
     v1->node = item;
     if (doc_eq(item, place.item)) {
         doc_edit_undo(&change->edit);
@@ -256,13 +264,15 @@ static bool make_replace(struct change *change)
         api_fail_diag(call, 413, "too_large", &change->diag);
         return false;
     }
-    for (struct doc_node *item = list->first; item; item = item->next) {
+    for (struct doc_node *item = list->first; item; item = item->next)
         v1_strip_added(v1->resource, &change->edit, item);
+    v1_keep_secrets(&change->edit, resource_section(v1->resource), list, place.list, &call->arena);
+    for (struct doc_node *item = list->first; item; item = item->next) {
         struct slice id = v1->resource->identify(item, place.parent, &call->arena);
         const struct doc_node *old =
             id.ptr ? resource_find(v1->resource, place.list, id, &call->arena) : NULL;
         if (old)
-            v1_keep_secrets(&change->edit, item, old);
+            keep_secrets(v1, item, old);
     }
     v1->is_list = true;
     v1->node = list;
@@ -306,7 +316,7 @@ static void write_item_answer(struct v1_change *v1)
             text_add(out, SLICE("\"vip\":null,"));
     }
     text_init(&item);
-    v1_write_item(v1->resource, v1->node, v1->id, &item);
+    v1_write_item(v1->resource, SCHEMA_HIDDEN, v1->node, v1->id, &item);
     text_add(out, slice_of(item.data + 1, item.len - 1));
     text_add(out, SLICE("\n"));
     text_fini(&item);
@@ -321,7 +331,7 @@ static void write_list_answer(struct v1_change *v1)
     for (const struct doc_node *item = v1->node->first; item; item = item->next) {
         if (item != v1->node->first)
             text_add(out, SLICE(","));
-        v1_write_item(v1->resource, item, resource_id(v1->resource, item, &call->arena), out);
+        v1_write_item(v1->resource, SCHEMA_HIDDEN, item, resource_id(v1->resource, item, &call->arena), out);
     }
     text_add(out, SLICE("]}\n"));
     call->reply.etag = v1_etag(call, v1->node);

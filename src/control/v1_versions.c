@@ -190,6 +190,9 @@ static void find(struct api_call *call, found_fn *found)
 
 static bool show(struct api_call *call, const struct version_info *version)
 {
+    enum schema_view view;
+    if (!v1_read_view(call, &view))
+        return false;
     struct text *out = &call->reply.body;
     struct iso_diag diag;
     struct doc doc;
@@ -200,7 +203,7 @@ static bool show(struct api_call *call, const struct version_info *version)
     text_add(out, SLICE("{"));
     write_version(version, out);
     text_add(out, SLICE(",\"config\":"));
-    v1_write_document(doc.root, out);
+    v1_write_document(doc.root, view, out);
     text_add(out, SLICE("}\n"));
     doc_fini(&doc);
     diag_fini(&diag);

@@ -68,9 +68,9 @@ static void find_runtime(struct registry *registry, const struct snap_listener *
     if (rule->name.len)
         text_add(&name, rule->name);
     else
-        match->type->print(match, rule, &name);
+        match->type->print(match, rule, SCHEMA_PLAIN, &name);
     text_printf(&name, "\n");
-    limit->type->print(limit, rule, &name);
+    limit->type->print(limit, rule, SCHEMA_PLAIN, &name);
     snap->runtime = registry_limit(registry, text_slice(&name), &policy, config->max_clients);
     snap->fleet_id = iso_hash64(text_slice(&name), 0);
     text_fini(&name);

@@ -4,6 +4,7 @@
  * `answers` until the next turn, unless its deadline came first. */
 #include "store/store.h"
 
+#include "config/secret.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/random.h"
@@ -64,24 +65,6 @@ static const struct store_kind *kind_of(struct slice url)
 #include "store/kinds.def"
 #undef KIND
     return NULL;
-}
-
-const char *store_shown_url(struct slice url, struct arena *arena)
-{
-    const char *from = url.len ? memmem(url.ptr, url.len, "://", 3) : NULL;
-    if (!from)
-        return arena_slice(arena, url).ptr;
-    struct slice rest = slice_of(from + 3, url.len - (size_t)(from + 3 - url.ptr));
-    struct slice authority = slice_of(rest.ptr, slice_find(rest, '/'));
-    size_t at = authority.len;
-    while (at > 0 && authority.ptr[at - 1] != '@')
-        at--;
-    size_t query = slice_find(rest, '?'); /* may hold password= too */
-    if (at == 0)
-        return arena_printf(arena, "%.*s%.*s", (int)(rest.ptr - url.ptr), url.ptr, (int)query, rest.ptr);
-    size_t user = slice_find(slice_of(authority.ptr, at - 1), ':');
-    return arena_printf(arena, "%.*s%.*s@%.*s", (int)(rest.ptr - url.ptr), url.ptr, (int)user, authority.ptr,
-                        query > at ? (int)(query - at) : 0, rest.ptr + at);
 }
 
 /* ---- answers ---- */
@@ -335,6 +318,17 @@ void store_call_done(struct store *store, struct store_call *call)
 
 /* ---- public ---- */
 
+/* For messages. */
+static const char *shown_url(struct slice url, struct arena *arena)
+{
+    struct text shown;
+    text_init(&shown);
+    secret_in_url(SLICE("url"), url, &shown);
+    const char *copy = arena_slice(arena, text_slice(&shown)).ptr;
+    text_fini(&shown);
+    return copy;
+}
+
 iso_err store_open(const struct config_store *config, uint64_t known, struct loop *loop,
                    const struct store_events *events, struct store **out, struct iso_diag *diag)
 {
@@ -350,7 +344,7 @@ iso_err store_open(const struct config_store *config, uint64_t known, struct loo
                             .announced = known,
                             .figures.known = known};
     arena_init(&store->arena);
-    store->shown_url = store_shown_url(config->url, &store->arena);
+    store->shown_url = shown_url(config->url, &store->arena);
     list_init(&store->waiting);
     list_init(&store->answers);
     loop_timer_init(&store->deadline, on_deadline);

@@ -73,9 +73,6 @@ struct store_events {
     void (*on_available)(void *owner, bool is_available);
 };
 
-/* A URL without its password, for messages. Owns: the arena. */
-const char *store_shown_url(struct slice url, struct arena *arena);
-
 /* Begins to open the store that `config` names and returns; while it is not open store_is_available() is
  * false and calls wait for it up to their deadline. Fails only on a URL that cannot be. Copies what it needs.
  * `known`: the version in force, from store/boot.h. Errors: ISO_ERR_INVALID, reported at /store/url. */

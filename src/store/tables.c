@@ -195,7 +195,7 @@ static void add_word(struct text *row, const struct schema_section *section, con
     struct text word;
     iso_assert(found != NULL);
     text_init(&word);
-    found->type->print(found, holder, &word);
+    found->type->print(found, holder, SCHEMA_PLAIN, &word);
     struct slice shown = text_slice(&word);
     if (shown.len > 1 && shown.ptr[0] == '"')
         shown = slice_of(shown.ptr + 1, shown.len - 2);

@@ -134,7 +134,7 @@ def test_the_password_of_the_store_is_not_shown_and_need_not_be_said(stand, post
     config = stand.config(a, store={"url": url, "last_good": f"{tmp_path}/good", "timeout_ms": 5000})
     proxy = settled(stand.serve(config))
     whole = api(proxy, "GET", "/v1/config")[1]
-    assert whole["store"] == {"url": postgres.url, "last_good": f"{tmp_path}/good", "timeout_ms": 5000}
+    assert whole["store"] == {"url": postgres.url.replace("isobar@", "isobar:<secret>@"), "last_good": f"{tmp_path}/good", "timeout_ms": 5000}
     whole["via"] = True
     status, body = api(proxy, "PUT", "/v1/config", whole)
     assert status == 200 and body["changes"] == [{"object": "config", "change": "changed", "what": "via false -> true"}]

@@ -35,6 +35,17 @@ static void secrets_are_not_shown(void **state)
 #define SIGNED(secret) "affinity: {type: cookie, id: signed, secret: " secret "}, "
     expect_diff(LISTEN WEB(SIGNED("0123456789abcdef"), A), LISTEN WEB(SIGNED("fedcba9876543210"), A),
                 "target_groups/web: affinity.secret changed\n");
+    expect_diff(LISTEN WEB("", A) "shared_state: {url: \"redis://:a@h\"}\n",
+                LISTEN WEB("", A) "shared_state: {url: \"redis://:b@h\"}\n",
+                "config: shared_state changed\n");
+    expect_diff(LISTEN WEB("", A) "shared_state: {url: \"redis://:a@h\"}\n",
+                LISTEN WEB("", A) "shared_state: {url: \"redis://:a@i\"}\n",
+                "config: shared_state {url: \"redis://:<secret>@h\", timeout_ms: 5} -> {url: "
+                "\"redis://:<secret>@i\", timeout_ms: 5}\n");
+#define RULED(value)                                                                                         \
+    "load_balancers: [{name: l, listeners: [{name: x, port: 80, rules: [{name: r, deny: {}, match: "         \
+    "{headers: {x-token: " value "}}}]}]}]\n"
+    expect_diff(RULED("a"), RULED("b"), "listeners/x: rules changed\n");
 }
 
 static void keys_of_a_group_show_old_and_new(void **state)

@@ -116,22 +116,6 @@ static void a_server_that_does_not_answer_costs_the_deadline(void **state)
     store_close(&store); /* while the thread is still connecting */
 }
 
-static void a_shown_url_has_no_password(void **state)
-{
-    static const char *const cases[][2] = {
-        {"sqlite:/a/b.db", "sqlite:/a/b.db"},
-        {"postgresql://h/d", "postgresql://h/d"},
-        {"postgresql://u:p@h:5432/d?sslmode=require&password=x", "postgresql://u@h:5432/d"},
-        {"postgresql://u:p@x:y@h/d", "postgresql://u@h/d"},
-        {"postgresql://u@h", "postgresql://u@h"},
-    };
-    struct arena arena;
-    arena_init(&arena);
-    for (size_t i = 0; i < iso_countof(cases); i++)
-        assert_string_equal(store_shown_url(slice_str(cases[i][0]), &arena), cases[i][1]);
-    arena_fini(&arena);
-}
-
 static int begin(void **state)
 {
     char command[64];
@@ -168,7 +152,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(closing_answers_what_is_waiting, begin, end),
         cmocka_unit_test_setup_teardown(a_store_that_cannot_be_opened_says_why_and_answers, begin, end),
         cmocka_unit_test_setup_teardown(a_server_that_does_not_answer_costs_the_deadline, begin, end),
-        cmocka_unit_test(a_shown_url_has_no_password),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
