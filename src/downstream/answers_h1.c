@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers over an HTTP/1 connection: the head goes out with the first bytes of the body, in one write. */
 #include "downstream/answers.h"
+
 #include "downstream/client_h1.h"
 #include "proxy/exchange.h"
 

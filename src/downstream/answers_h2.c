@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers over a stream of an HTTP/2 connection: the head is handed to HTTP/2 at once, the body waits in the
  * stream until there is room for it, and where it ends is told by frames. */
-#include "core/print.h"
 #include "downstream/answers.h"
+
+#include "core/print.h"
 #include "downstream/stream.h"
 
 static struct stream *of_client(struct client *client)

@@ -4,7 +4,11 @@
 #include "core/clock.h"
 #include "downstream/answers.h"
 #include "downstream/client_h2.h"
+#include "proxy/answer.h"
 #include "proxy/exchange.h"
+#include "proxy/request.h"
+#include "proxy/response.h"
+#include "proxy/tunnel.h"
 
 #include <sys/epoll.h>
 

@@ -3,7 +3,11 @@
 
 #include "core/clock.h"
 #include "downstream/answers.h"
+#include "proxy/answer.h"
 #include "proxy/exchange.h"
+#include "proxy/request.h"
+#include "proxy/response.h"
+#include "proxy/tunnel.h"
 
 enum {
     WEBSOCKET_KEY_BYTES = 24,

@@ -11,7 +11,7 @@
 
 #include "core/text.h"
 #include "proxy/affinity.h"
-#include "proxy/exchange.h"
+#include "proxy/select.h"
 #include "shared/limiter.h"
 
 struct explain_query {
@@ -51,10 +51,10 @@ struct explain_group {
     bool has_affinity;
     struct affinity_view affinity;
     const char *affinity_why;
-    struct explain_target *targets;            /* [group->n_targets] */
-    uint32_t chosen;                           /* BALANCE_NONE: one of several, or none */
-    uint32_t next[EXCHANGE_TRIED_MAX], n_next; /* with a hash: where retries would go */
-    enum exchange_end fails;                   /* END_NORMAL: it does not */
+    struct explain_target *targets;          /* [group->n_targets] */
+    uint32_t chosen;                         /* BALANCE_NONE: one of several, or none */
+    uint32_t next[SELECT_TRIED_MAX], n_next; /* with a hash: where retries would go */
+    enum exchange_end fails;                 /* END_NORMAL: it does not */
     const char *why;
 };
 

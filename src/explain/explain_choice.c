@@ -5,6 +5,7 @@
 #include "explain/explain_internal.h"
 
 #include "health/states.h"
+#include "proxy/select.h"
 
 /* Divisible by every number of targets up to 10, so that turns come out even. */
 enum { DRAWS = 5040, LOOKED_AT_MAX = 4 * 1000 * 1000, DRAWS_LEAST = 60 };
@@ -26,13 +27,13 @@ static bool is_full(const struct explain_group *out, uint32_t target)
 /* As forward.c goes: the method's target, or another when it has no room. */
 static uint32_t draw(struct choice *choice, const uint16_t *tried, uint32_t n_tried)
 {
-    uint16_t all[EXCHANGE_TRIED_MAX];
+    uint16_t all[SELECT_TRIED_MAX];
     for (uint32_t i = 0; i < n_tried; i++)
         all[i] = tried[i];
     for (;;) {
         uint32_t target = select_in(choice->out->group, &choice->corner, choice->now_ns, &choice->rng,
                                     choice->out->hash, all, n_tried);
-        if (target == BALANCE_NONE || !is_full(choice->out, target) || n_tried == EXCHANGE_TRIED_MAX)
+        if (target == BALANCE_NONE || !is_full(choice->out, target) || n_tried == SELECT_TRIED_MAX)
             return target;
         for (uint32_t i = 0; i < n_tried; i++)
             if (all[i] == target)
@@ -145,9 +146,9 @@ static uint32_t draw_all(struct choice *choice)
 static void draw_retries(struct choice *choice, uint32_t first)
 {
     struct explain_group *out = choice->out;
-    uint16_t tried[EXCHANGE_TRIED_MAX] = {(uint16_t)first};
+    uint16_t tried[SELECT_TRIED_MAX] = {(uint16_t)first};
     uint32_t n = 1;
-    while (n < out->group->config->retry.attempts && n < EXCHANGE_TRIED_MAX) {
+    while (n < out->group->config->retry.attempts && n < SELECT_TRIED_MAX) {
         uint32_t target = draw(choice, tried, n);
         if (target == BALANCE_NONE)
             return;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May the request come in? What its rule asks of clients (guard/), one after the other, and what is answered
- * to who may not. A password that has to be compared is waited for before a target is chosen. */
-#include "proxy/exchange.h"
+#include "proxy/access.h"
 
 #include "core/clock.h"
 #include "guard/basic_auth.h"
@@ -9,6 +7,8 @@
 #include "guard/ratelimit.h"
 #include "guard/sources.h"
 #include "proxy/affinity_share.h"
+#include "proxy/answer.h"
+#include "proxy/forward.h"
 
 static uint32_t rule_index(const struct exchange *x)
 {

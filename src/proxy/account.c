@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of an exchange once it has ended: counters, the latency histogram, the access log line. */
-#include "proxy/exchange.h"
+#include "proxy/account.h"
 
 #include "core/clock.h"
 

@@ -2,8 +2,10 @@
 #include "proxy/affinity_share.h"
 
 #include "core/clock.h"
+#include "proxy/access.h"
 #include "proxy/affinity.h"
 #include "proxy/exchange.h"
+#include "proxy/forward.h"
 
 enum { CALLS_MAX = 4096 }; /* of one worker, under way or held; more requests go without */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of our own: errors, and what a rule says to answer (redirects, fixed responses, denials). */
-#include "proxy/exchange.h"
+#include "proxy/answer.h"
 
+#include "proxy/account.h"
+#include "proxy/forward.h"
 #include "transform/rewrite.h"
 
 enum {

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An attempt over an HTTP/1 connection of its own, lent from the pool or opened: its events, the request into
  * HTTP/1 framing, the answer out of it. The target is read only as fast as the client takes what it sends. */
-#include "proxy/announce.h"
-#include "proxy/exchange.h"
+#include "proxy/carrier.h"
 
 #include "core/clock.h"
+#include "proxy/announce.h"
+#include "proxy/answer.h"
+#include "proxy/exchange.h"
+#include "proxy/forward.h"
+#include "proxy/request.h"
+#include "proxy/response.h"
+#include "proxy/splice.h"
+#include "proxy/tunnel.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

@@ -4,9 +4,10 @@
  * enough to be kept (x->unsent). */
 #include "proxy/carrier_h2.h"
 
-#include "proxy/exchange.h"
-
 #include "core/clock.h"
+#include "proxy/exchange.h"
+#include "proxy/forward.h"
+#include "proxy/response.h"
 
 #include <errno.h>
 

@@ -2,8 +2,17 @@
 #include "proxy/exchange.h"
 
 #include "core/clock.h"
+#include "proxy/access.h"
+#include "proxy/account.h"
 #include "proxy/affinity.h"
 #include "proxy/affinity_share.h"
+#include "proxy/answer.h"
+#include "proxy/forward.h"
+#include "proxy/request.h"
+#include "proxy/response.h"
+#include "proxy/select.h"
+#include "proxy/splice.h"
+#include "proxy/tunnel.h"
 #include "transform/rewrite.h"
 
 /* What forwarding adds to a head at most, before a rule's own fields. */

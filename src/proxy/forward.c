@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts: choosing a target, getting a connection to it, sending the request, and what happens when that
- * fails.
- *
- * Whether a request may be sent again is retry.c's to say. A pooled connection that turns out stale gives one
- * such retry for free; other retries count against retry.attempts. */
-#include "proxy/affinity.h"
-#include "proxy/affinity_share.h"
-#include "proxy/exchange.h"
+#include "proxy/forward.h"
 
 #include "core/clock.h"
 #include "health/health.h"
+#include "proxy/access.h"
+#include "proxy/affinity.h"
+#include "proxy/affinity_share.h"
+#include "proxy/answer.h"
+#include "proxy/response.h"
+#include "proxy/retry.h"
+#include "proxy/select.h"
 
 #include <errno.h>
 
@@ -124,7 +124,7 @@ static enum open_result open_upstream(struct exchange *x)
             exchange_fail(x, select_why_none(x));
             return OPEN_ENDED;
         }
-        if (x->n_tried > tried_before && (has_tried(x, target) || x->n_tried == EXCHANGE_TRIED_MAX)) {
+        if (x->n_tried > tried_before && (has_tried(x, target) || x->n_tried == SELECT_TRIED_MAX)) {
             x->n_tried = tried_before; /* all that could be chosen are full */
             return wait_for_connection(x) ? OPEN_WAITS : OPEN_ENDED;
         }
@@ -134,7 +134,7 @@ static enum open_result open_upstream(struct exchange *x)
             if (opened != POOL_OPEN_STARTED) /* keeps errno */
                 atomic_fetch_sub_explicit(&backend->in_flight, 1, memory_order_relaxed);
         }
-        if (x->n_tried < EXCHANGE_TRIED_MAX)
+        if (x->n_tried < SELECT_TRIED_MAX)
             x->tried[x->n_tried++] = (uint16_t)target;
         if (opened == POOL_OPEN_FULL)
             continue;

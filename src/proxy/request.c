@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The request's body on its way from the client to the target. It is read only as fast as the target takes
- * it; what no target will take any more (we answered ourselves, or the target answered early) is read and
- * thrown away, within a limit. */
-#include "proxy/exchange.h"
+#include "proxy/request.h"
 
 #include "core/clock.h"
+#include "proxy/answer.h"
+#include "proxy/forward.h"
+#include "proxy/response.h"
 
 enum { READS_PER_TURN = 16 };
 

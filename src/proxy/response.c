@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer on its way from the target to the client: interim answers, the final head, the body. The target
- * is read only as fast as the client takes it. How heads and bodies come from the target is its carrier's
- * business. */
-#include "guard/security.h"
-#include "proxy/affinity.h"
-#include "proxy/exchange.h"
-#include "transform/rewrite.h"
+#include "proxy/response.h"
 
 #include "core/clock.h"
+#include "guard/security.h"
+#include "proxy/access.h"
+#include "proxy/affinity.h"
+#include "proxy/answer.h"
+#include "proxy/forward.h"
+#include "proxy/retry.h"
+#include "proxy/tunnel.h"
+#include "transform/rewrite.h"
 
 const struct h1_limits response_limits = {.head_bytes = WORKER_HEAD_BYTES,
                                           .uri_bytes = WORKER_HEAD_BYTES,

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May a request be sent again, and when (A12). It may when that is safe: nothing of it was sent, because the
- * connection did not open or the target refused it unread, or its method is idempotent, it has no body, and
- * no byte of an answer reached the client (RFC 9110 9.2.2). What a target may have worked on already is
- * repeated only within the budget, so that retries never multiply the load of targets that fail because of it
- * (case C-036). */
-#include "proxy/exchange.h"
+#include "proxy/retry.h"
 
 #include "core/clock.h"
+#include "proxy/forward.h"
 
 enum {
     RETRY_TOKENS_EACH = 100,                    /* a request earns retry.budget_pct of these */

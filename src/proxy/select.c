@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which target gets the attempt: the group's method over the targets that may take work, or, in panic (D5),
- * over all. What is usable is looked at again only when the group's epoch says that something changed, and
- * how far slow starts have come (B7) only now and then. */
-#include "proxy/exchange.h"
+#include "proxy/select.h"
 
 #include "core/clock.h"
 #include "core/hash.h"
+#include "proxy/exchange.h"
 
 enum { RAMP_EVERY_MS = 100 };
 

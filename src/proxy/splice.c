@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A large body of known length that nothing needs to look at goes from the target to the client through a
- * pipe and never enters our memory. Only between two plain connections. */
-#include "proxy/exchange.h"
+#include "proxy/splice.h"
 
 #include "core/clock.h"
+#include "proxy/response.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After a 101 (WebSocket and other upgrades): bytes both ways, unchanged. Each side may end its direction
- * alone (half-close); the tunnel is over when both have, when either breaks, or after tunnel_ms without a
- * byte. */
-#include "proxy/exchange.h"
-#include "worker/lane.h"
+#include "proxy/tunnel.h"
 
 #include "core/clock.h"
+#include "worker/lane.h"
 
 static void set_deadline(struct exchange *x)
 {

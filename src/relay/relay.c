@@ -2,8 +2,11 @@
 #include "relay/relay.h"
 
 #include "core/clock.h"
+#include "proxy/account.h"
 #include "proxy/announce.h"
 #include "proxy/exchange.h"
+#include "proxy/forward.h"
+#include "proxy/select.h"
 #include "worker/lane.h"
 
 #include <errno.h>
@@ -31,7 +34,7 @@ struct relay {
     uint64_t hash;
     struct ip_addr peer;
     uint16_t peer_port;
-    uint16_t tried[EXCHANGE_TRIED_MAX];
+    uint16_t tried[SELECT_TRIED_MAX];
     uint8_t n_tried, attempts;
 };
 
@@ -253,7 +256,7 @@ static void connect_next(struct relay *relay, enum exchange_end last)
     struct worker *worker = worker_of(relay);
     struct snap_group *group = relay->group;
     drop_upstream(relay);
-    while (relay->attempts < group->config->retry.attempts && relay->n_tried < EXCHANGE_TRIED_MAX) {
+    while (relay->attempts < group->config->retry.attempts && relay->n_tried < SELECT_TRIED_MAX) {
         uint32_t target = select_from(group, worker, relay->hash, relay->tried, relay->n_tried);
         if (target == BALANCE_NONE) {
             counter_add(&group->runtime->workers[worker->index].no_target, 1);

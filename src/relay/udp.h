@@ -17,7 +17,8 @@
 
 #include "core/hash.h"
 #include "net/datagram.h"
-#include "proxy/exchange.h"
+#include "observe/ends.h"
+#include "worker/worker.h"
 
 enum { UDP_SESSIONS_DEFAULT = 65536 };
 

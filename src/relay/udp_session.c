@@ -2,6 +2,9 @@
 #include "relay/udp.h"
 
 #include "core/clock.h"
+#include "proxy/account.h"
+#include "proxy/forward.h"
+#include "proxy/select.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -114,10 +117,10 @@ static bool find_target(struct udp_session *session, uint32_t but)
 {
     struct snap_group *group = session->group;
     struct worker *worker = worker_of(session);
-    uint16_t tried[EXCHANGE_TRIED_MAX] = {(uint16_t)but};
+    uint16_t tried[SELECT_TRIED_MAX] = {(uint16_t)but};
     uint32_t n_tried = but == BALANCE_NONE ? 0 : 1;
     uint64_t hash = select_hash_address(&session->key.peer);
-    for (; n_tried < EXCHANGE_TRIED_MAX; n_tried++) {
+    for (; n_tried < SELECT_TRIED_MAX; n_tried++) {
         uint32_t target = select_from(group, worker, hash, tried, n_tried);
         if (target == BALANCE_NONE) {
             counter_add(&group->runtime->workers[worker->index].no_target, 1);

@@ -3,7 +3,9 @@
 
 #include "core/clock.h"
 #include "downstream/stream.h"
+#include "proxy/answer.h"
 #include "proxy/exchange.h"
+#include "proxy/tunnel.h"
 #include "relay/relay.h"
 
 enum { NOTICE_MS = 1000 };

@@ -11,6 +11,8 @@
 #include "proxy/affinity_share.h"
 #include "proxy/carrier_h2.h"
 #include "proxy/exchange.h"
+#include "proxy/forward.h"
+#include "proxy/retry.h"
 #include "relay/relay.h"
 #include "relay/udp.h"
 #include "serve/accept.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/select.h"
 #include "world.h"
 
 #include "compile/build.h"
