@@ -61,10 +61,12 @@ static const struct snap_group *tls_before(const struct snapshot_parts *parts, c
 static iso_err take_shape(struct snapshot *snapshot, const struct snapshot_parts *parts,
                           struct snap_group *group, const struct snap_group *before, uint32_t n)
 {
+    bool is_part = before && n == before->n_targets && !group->config->has_names && group->config->part &&
+                   group->config->part == before->config->part;
     const struct shape_targets now = {group->settings, n, group->config->algorithm};
     const struct shape_targets old = {before ? before->settings : NULL, before ? before->n_targets : 0,
                                       before ? before->config->algorithm : group->config->algorithm};
-    if (before && shape_is_same(&old, &now)) {
+    if (is_part || (before && shape_is_same(&old, &now))) {
         group->shape = shape_ref(before->shape, snapshot->stamp);
     } else {
         iso_err err = shape_build(&now, group->config->name, parts->registry, group->runtime, snapshot->stamp,

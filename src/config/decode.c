@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/decode.h"
 
+#include "config/doc_edit.h"
 #include "config/secret.h"
 #include "config/suggest.h"
 #include "config/types.h"
@@ -171,24 +172,19 @@ static void report_unknown(struct decoder *decoder, const struct schema_section 
 /* The default as a node: a scalar, or "[a, b]" as a list of texts. */
 static const struct doc_node *make_default(struct decoder *decoder, const struct schema_key *key)
 {
-    struct arena *arena = &decoder->doc->arena;
-    struct doc_node *node = arena_new(arena, struct doc_node);
+    struct doc *doc = &decoder->default_values;
+    struct doc_node *node = doc_new(doc, DOC_STRING);
     struct slice rest = slice_str(key->default_text), part;
     if (rest.len < 2 || rest.ptr[0] != '[') {
-        doc_set_scalar(decoder->doc, node, rest, true);
+        doc_set_scalar(doc, node, rest, true);
         return node;
     }
     node->kind = DOC_LIST;
     rest = slice_of(rest.ptr + 1, rest.len - 2);
     while (rest.len && slice_next(&rest, ',', &part)) {
-        struct doc_node *item = arena_new(arena, struct doc_node);
-        doc_set_scalar(decoder->doc, item, slice_trim(part), true);
-        if (node->last)
-            node->last->next = item;
-        else
-            node->first = item;
-        node->last = item;
-        node->n++;
+        struct doc_node *item = doc_new(doc, DOC_STRING);
+        doc_set_scalar(doc, item, slice_trim(part), true);
+        doc_link_last(node, item);
     }
     return node;
 }
@@ -266,11 +262,13 @@ void decode_section(struct decoder *decoder, const struct schema_section *sectio
             report_unknown(decoder, section, child);
 }
 
-void decode_config(struct doc *doc, const char *base_dir, struct config *config)
+void decode_config(struct doc *doc, const char *base_dir, const struct config *before, struct config *config)
 {
-    struct decoder decoder = {.doc = doc, .arena = &config->arena, .base_dir = base_dir};
+    struct decoder decoder = {.doc = doc, .arena = &config->arena, .base_dir = base_dir, .before = before};
+    doc_init(&decoder.default_values, "", doc->diag);
     if (!doc->root || doc->root->kind == DOC_NULL)
         doc_broken(doc, 1, 1, "is empty, expected %s: a map", schema_config.item);
     else
         decode_section(&decoder, &schema_config, doc->root, config);
+    doc_fini(&decoder.default_values);
 }

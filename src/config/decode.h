@@ -10,19 +10,22 @@
 enum { DECODE_DEFAULTS_MAX = 256 }; /* a power of two, well above the number of keys with a default */
 
 struct decoder {
-    struct doc *doc;      /* borrows */
-    struct arena *arena;  /* borrows: the config's, owns what is decoded */
-    const char *base_dir; /* borrows: where relative paths begin */
+    struct doc *doc;             /* borrows */
+    struct arena *arena;         /* borrows: the config's, owns what is decoded */
+    const char *base_dir;        /* borrows: where relative paths begin */
+    const struct config *before; /* borrows: whose parts are taken where they are the same; NULL: nothing */
+    struct doc default_values;   /* owns the nodes below */
     /* Nodes of defaults made so far, by an open hash of their keys: a document may have very many sections.
      */
     struct {
         const struct schema_key *key; /* NULL: free */
-        const struct doc_node *node;  /* borrows from doc's arena */
+        const struct doc_node *node;
     } defaults[DECODE_DEFAULTS_MAX];
 };
 
-/* Decodes the whole document into `config`, whose arena is ready; faults are in doc->diag. */
-void decode_config(struct doc *doc, const char *base_dir, struct config *config);
+/* Decodes the whole document into `config`, whose arena is ready; faults are in doc->diag. `before`: an
+ * earlier state of the document with the same base_dir; NULL: none. */
+void decode_config(struct doc *doc, const char *base_dir, const struct config *before, struct config *config);
 
 /* Decodes one section into its holder; `node` NULL: defaults only. */
 void decode_section(struct decoder *decoder, const struct schema_section *section,

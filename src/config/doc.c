@@ -4,10 +4,11 @@
 #include "core/text.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MESSAGE_MAX = 900, DESCRIBE_BYTES = 60 };
+enum { MESSAGE_MAX = 900, DESCRIBE_BYTES = 60, STAMPS_AT_ONCE = 1 << 20 };
 
 void doc_init(struct doc *doc, const char *name, struct iso_diag *diag)
 {
@@ -30,6 +31,20 @@ unsigned doc_faults(const struct doc *doc)
 bool doc_is_full(const struct doc *doc)
 {
     return doc_faults(doc) >= DOC_FAULTS_MAX;
+}
+
+unsigned doc_said(const struct doc *doc)
+{
+    return doc->diag->errors + doc->diag->warnings + doc->unsaid;
+}
+
+/* A document takes many at once, so that reading a large one is no contest for a cache line. */
+uint64_t doc_new_stamp(struct doc *doc)
+{
+    static _Atomic uint64_t taken = STAMPS_AT_ONCE;
+    if (doc->last_stamp % STAMPS_AT_ONCE == 0)
+        doc->last_stamp = atomic_fetch_add_explicit(&taken, STAMPS_AT_ONCE, memory_order_relaxed);
+    return ++doc->last_stamp;
 }
 
 void doc_close_faults(struct doc *doc)
@@ -69,6 +84,7 @@ struct doc_node *doc_add(struct doc *doc, struct doc_node *parent, struct slice 
                               .column = column,
                               .key_line = line,
                               .key_column = column,
+                              .stamp = doc_new_stamp(doc),
                               .parent = parent};
     if (key.ptr)
         node->key = arena_slice(&doc->arena, key);

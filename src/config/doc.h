@@ -13,7 +13,7 @@
 enum {
     DOC_BYTES_MAX = 16 << 20, /* 70,000 targets written one key a line are 8 MiB */
     DOC_DEPTH_MAX = 32,       /* the schema needs 9 */
-    DOC_NODES_MAX = 1000000,  /* about 110 bytes each */
+    DOC_NODES_MAX = 1000000,  /* about 120 bytes each */
     DOC_FAULTS_MAX = 100,     /* and as many warnings; more are counted only: nobody reads them */
 };
 
@@ -32,6 +32,8 @@ struct doc_node {
         int64_t integer;
         double real;
     } value;
+    uint64_t stamp; /* of what it says, all below included: where two nodes have the same, the same is said.
+                       doc_edit.h keeps it */
     uint32_t index; /* among the children of its parent */
     uint32_t n;     /* children */
     struct doc_node *parent, *next, *first, *last;
@@ -43,6 +45,7 @@ struct doc {
     struct iso_diag *diag; /* borrows */
     struct doc_node *root; /* NULL: nothing was read */
     uint32_t n_nodes;
+    uint64_t last_stamp;
     unsigned errors_before, warnings_before; /* those that diag had already */
     unsigned unsaid;                         /* faults beyond the limit */
     bool failed;                             /* a limit was hit or the text is broken: reading ends */
@@ -50,9 +53,13 @@ struct doc {
 
 void doc_init(struct doc *doc, const char *name, struct iso_diag *diag);
 void doc_fini(struct doc *doc);
+/* One that no node of any document has. Threads: any. */
+uint64_t doc_new_stamp(struct doc *doc);
 /* Errors found in this document, and whether that is enough of them. */
 unsigned doc_faults(const struct doc *doc);
 bool doc_is_full(const struct doc *doc);
+/* Faults and warnings found in it so far, those beyond the limits included. */
+unsigned doc_said(const struct doc *doc);
 /* Says how many faults were left out, if any were. */
 void doc_close_faults(struct doc *doc);
 

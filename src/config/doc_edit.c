@@ -12,12 +12,15 @@ struct doc_node *doc_new(struct doc *doc, enum doc_kind kind)
 {
     struct doc_node *node = arena_new(&doc->arena, struct doc_node);
     node->kind = kind;
+    node->stamp = doc_new_stamp(doc);
     return node;
 }
 
-static struct doc_node *copy_node(struct doc *doc, const struct doc_node *from)
+static struct doc_node *copy_node(struct doc *doc, const struct doc_node *from, bool keeps_stamp)
 {
     struct doc_node *node = doc_new(doc, from->kind);
+    if (keeps_stamp)
+        node->stamp = from->stamp;
     if (from->key.ptr)
         node->key = arena_slice(&doc->arena, from->key);
     if (from->text.ptr)
@@ -42,21 +45,27 @@ static const struct doc_node *step_on(const struct doc_node *at, const struct do
     return at->next;
 }
 
-struct doc_node *doc_copy(struct doc *doc, const struct doc_node *from)
+static struct doc_node *copy_tree(struct doc *doc, const struct doc_node *from, bool keeps_stamps)
 {
-    struct doc_node *root = copy_node(doc, from), *copy = root;
+    struct doc_node *root = copy_node(doc, from, keeps_stamps), *copy = root;
     uint32_t n = 1;
     for (const struct doc_node *at = step_on(from, from, &copy); at; at = step_on(at, from, &copy)) {
         if (doc->n_nodes + ++n > DOC_NODES_MAX) {
             doc_broken(doc, 0, 0, "has more than %d values", DOC_NODES_MAX);
             return NULL;
         }
-        struct doc_node *child = copy_node(doc, at);
+        struct doc_node *child = copy_node(doc, at, keeps_stamps);
         doc_link_last(copy, child);
         copy = child;
     }
     doc->n_nodes += n;
     return root;
+}
+
+/* With stamps of its own: a patch may take something out of it before it is in the tree. */
+struct doc_node *doc_copy(struct doc *doc, const struct doc_node *from)
+{
+    return copy_tree(doc, from, false);
 }
 
 /* Behind `after`, or first. */
@@ -113,6 +122,33 @@ static uint32_t measure(struct doc_node *top)
     }
 }
 
+static void give_stamps(struct doc_edit *edit, struct doc_step *step)
+{
+    uint32_t n = 0;
+    for (const struct doc_node *at = step->parent; at; at = at->parent)
+        n++;
+    step->stamp = doc_new_stamp(edit->doc);
+    step->stamps_before = arena_array(&edit->doc->arena, uint64_t, n + 1);
+    n = 0;
+    for (struct doc_node *at = step->parent; at; at = at->parent) {
+        step->stamps_before[n++] = at->stamp;
+        at->stamp = step->stamp;
+    }
+}
+
+static void give_stamps_again(const struct doc_step *step)
+{
+    for (struct doc_node *at = step->parent; at; at = at->parent)
+        at->stamp = step->stamp;
+}
+
+static void take_stamps_back(const struct doc_step *step)
+{
+    uint32_t n = 0;
+    for (struct doc_node *at = step->parent; at; at = at->parent)
+        at->stamp = step->stamps_before[n++];
+}
+
 static void do_step(struct doc *doc, const struct doc_step *step, struct doc_node *out, struct doc_node *in)
 {
     if (!step->parent) {
@@ -132,6 +168,7 @@ static void take_step(struct doc_edit *edit, struct doc_node *parent, struct doc
     struct doc_step *step = arena_new(&edit->doc->arena, struct doc_step);
     *step = (struct doc_step){.before = edit->last, .parent = parent, .out = out, .in = in, .after = after};
     edit->last = step;
+    give_stamps(edit, step);
     do_step(edit->doc, step, out, in);
     if (!in)
         return;
@@ -244,8 +281,10 @@ bool doc_edit_merge(struct doc_edit *edit, struct doc_node *map, const struct do
 void doc_edit_undo(struct doc_edit *edit)
 {
     iso_assert(!edit->is_undone);
-    for (const struct doc_step *step = edit->last; step; step = step->before)
+    for (const struct doc_step *step = edit->last; step; step = step->before) {
         do_step(edit->doc, step, step->in, step->out);
+        take_stamps_back(step);
+    }
     edit->is_undone = true;
 }
 
@@ -260,8 +299,10 @@ void doc_edit_redo(struct doc_edit *edit)
     size_t at = n;
     for (const struct doc_step *step = edit->last; step; step = step->before)
         steps[--at] = step;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         do_step(edit->doc, steps[i], steps[i]->out, steps[i]->in);
+        give_stamps_again(steps[i]);
+    }
     free(steps);
     edit->is_undone = false;
 }
@@ -306,7 +347,7 @@ void doc_compact(struct doc *doc)
     struct doc fresh = *doc;
     arena_init(&fresh.arena);
     fresh.n_nodes = 0;
-    fresh.root = doc_copy(&fresh, doc->root);
+    fresh.root = copy_tree(&fresh, doc->root, true);
     fresh.root->depth = 1;
     measure(fresh.root);
     arena_fini(&doc->arena);

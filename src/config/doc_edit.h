@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changing a document that is in use: a log of steps that can be taken back and taken again, so that a change
- * costs what it touches and not what the document holds. Nodes that were taken out stay in the arena until
- * doc_compact(). One edit at a time is open on a document. */
+ * costs what it touches and not what the document holds. A step gives a new stamp to the value it changes and
+ * to all above it, and none to others; taken back, it gives the old stamps back, and taken again, its own. So
+ * whoever keeps what was made of a node knows by its stamp whether that still holds. Nodes that were taken
+ * out stay in the arena until doc_compact(). One edit at a time is open on a document. */
 #ifndef ISOBAR_CONFIG_DOC_EDIT_H
 #define ISOBAR_CONFIG_DOC_EDIT_H
 
@@ -13,6 +15,8 @@ struct doc_step {
     struct doc_node *parent;   /* NULL: the root was replaced */
     struct doc_node *out, *in; /* NULL: nothing was taken out, put in */
     struct doc_node *after;    /* the sibling in front; NULL: the first */
+    uint64_t stamp;            /* of `parent` and all above it, from this step on */
+    uint64_t *stamps_before;   /* the same nodes, from `parent` up */
 };
 
 struct doc_edit {
@@ -47,7 +51,7 @@ void doc_edit_redo(struct doc_edit *edit);
 
 /* Is the value the same, the order of keys in maps aside? As deep as documents are. */
 bool doc_eq(const struct doc_node *a, const struct doc_node *b);
-/* A document whose arena has nothing but its tree, in place of `doc`, whose nodes end. */
+/* A document whose arena has nothing but its tree, in place of `doc`, whose nodes end. Stamps stay. */
 void doc_compact(struct doc *doc);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "config/decode.h"
 #include "config/json.h"
+#include "config/part.h"
 #include "config/validate.h"
 #include "config/yaml.h"
 
@@ -67,10 +68,19 @@ static char *absolute_folder(const char *path)
 
 iso_err config_load_doc(struct doc *doc, const char *base_dir, struct config **config)
 {
+    return config_load_again(doc, base_dir, NULL, config);
+}
+
+iso_err config_load_again(struct doc *doc, const char *base_dir, const struct config *before,
+                          struct config **config)
+{
     struct config *built = calloc(1, sizeof(*built));
     iso_assert(built != NULL);
     arena_init(&built->arena);
-    decode_config(doc, base_dir, built);
+    built->base_dir = arena_slice(&built->arena, slice_str(base_dir ? base_dir : ""));
+    if (before && !slice_eq(before->base_dir, built->base_dir))
+        before = NULL;
+    decode_config(doc, base_dir, before, built);
     if (!doc_is_full(doc))
         validate_config(built, doc);
     doc_close_faults(doc);
@@ -155,6 +165,8 @@ void config_free(struct config *config)
         config->n_shares--;
         return;
     }
+    for (uint32_t i = 0; i < config->n_target_groups; i++)
+        config_part_unref(&config->target_groups[i].part);
     arena_fini(&config->arena);
     free(config);
 }

@@ -30,6 +30,10 @@ iso_err config_load_text(struct slice text, const char *name, const char *base_d
                          struct iso_diag *diag) ISO_MUST_USE;
 /* The same from a document that was built otherwise (flags of a command, a request's body). */
 iso_err config_load_doc(struct doc *doc, const char *base_dir, struct config **config) ISO_MUST_USE;
+/* The same from a document that `before` was decoded from, changed since by steps of config/doc_edit.h: what
+ * they did not touch is taken from there, so that it is neither decoded nor validated again. NULL: all is. */
+iso_err config_load_again(struct doc *doc, const char *base_dir, const struct config *before,
+                          struct config **config) ISO_MUST_USE;
 /* One more holder, who calls config_free() too. Threads: control. */
 struct config *config_share(struct config *config);
 void config_free(struct config *config);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration as plain values: what the file says and what the API will say, decoded, defaulted and
  * validated, with every reference resolved to an index. A config is immutable once built and lives in one
- * arena; compile/ makes of it what the workers read. Only keys that work exist here. Defaults: config/schema.
+ * arena and the parts that it shares with those before it; compile/ makes of it what the workers read. Only
+ * keys that work exist here. Defaults: config/schema.
  */
 #ifndef ISOBAR_CONFIG_MODEL_H
 #define ISOBAR_CONFIG_MODEL_H
@@ -313,6 +314,8 @@ struct config_target {
 /* Of the header that targets are told the client in; 0: none. */
 enum config_proxy_version { CONFIG_PROXY_NONE, CONFIG_PROXY_V1, CONFIG_PROXY_V2 };
 
+struct config_part;
+
 struct config_target_group {
     struct slice name;
     enum config_protocol protocol;
@@ -349,6 +352,8 @@ struct config_target_group {
     uint32_t deregistration_delay_ms; /* key deregistration_delay_s */
     struct config_target *targets;
     uint32_t n_targets;
+    bool has_names;           /* some of the targets: they are resolved */
+    struct config_part *part; /* shared (counted); owns what is pointed to from here; NULL: the config does */
 };
 
 /* Which addresses of a name become targets; with a preference the others become backups. */
@@ -389,8 +394,9 @@ struct config_shared_state {
 };
 
 struct config {
-    struct arena arena; /* owns everything below */
-    uint32_t n_shares;  /* control thread only: holders beside the first, see config_share() */
+    struct arena arena;    /* owns everything below, but for what parts own (config/part.h) */
+    struct slice base_dir; /* where relative paths of the document began */
+    uint32_t n_shares;     /* control thread only: holders beside the first, see config_share() */
     struct config_admin admin;
     uint32_t workers; /* 0: one per CPU */
     struct config_store store;

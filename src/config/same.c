@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/same.h"
 
+#include "config/part.h"
 #include "config/schema_table.h"
 
 static bool prints_alike(const struct schema_key *key, const void *a, const void *b)
@@ -93,6 +94,8 @@ static bool same_value(const struct schema_key *key, const void *a, const void *
 
 static bool same_but(const struct schema_section *section, const void *a, const void *b, const char *but)
 {
+    if (config_part_is_same(section, a, b))
+        return true;
     for (const struct schema_key *key = section->keys; key->name; key++)
         if (!(but && strcmp(key->name, but) == 0) && !same_value(key, a, b))
             return false;
@@ -111,7 +114,8 @@ bool config_same_group(const struct config_target_group *a, const struct config_
 
 bool config_same_group_tls(const struct config_target_group *a, const struct config_target_group *b)
 {
-    return config_same(&schema_group_tls, &a->tls, &b->tls);
+    return config_part_is_same(&schema_target_group, a, b) ||
+           config_same(&schema_group_tls, &a->tls, &b->tls);
 }
 
 bool config_same_admin(const struct config_admin *a, const struct config_admin *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Do two decoded sections say the same? Guided by the schema table, without printing anything in the usual
- * case: a configuration of 50,000 targets is compared in milliseconds. */
+ * case, and without looking at what is one part of both. */
 #ifndef ISOBAR_CONFIG_SAME_H
 #define ISOBAR_CONFIG_SAME_H
 

@@ -70,8 +70,10 @@ struct schema_section {
     const struct schema_key *keys; /* ends with name NULL */
     uint32_t bytes;                /* of the holder, for lists */
     uint32_t identity_offset;      /* of the slice that tells items of a list apart; SCHEMA_NO_OFFSET: none */
-    bool is_object;   /* of an item of a list: a change of one is told by itself, not as one of the whole */
-    const char *item; /* what one is called, with its article: "a target group" */
+    bool is_object; /* of an item of a list: a change of one is told by itself, not as one of the whole */
+    bool is_shared; /* of an item of a list at the top: its holder points to a config_part, see part.h */
+    uint32_t part_offset; /* of that pointer */
+    const char *item;     /* what one is called, with its article: "a target group" */
     const char *doc;
 };
 

@@ -270,6 +270,8 @@ const struct schema_section schema_target_group = {
     .keys = target_group_keys,
     .bytes = sizeof(HOLDER),
     .identity_offset = FIELD(name, struct slice),
+    .is_shared = true,
+    .part_offset = FIELD(part, struct config_part *),
     .item = "a target group",
     .doc = "Servers that do the same work, and how one of them is chosen."};
 #undef HOLDER

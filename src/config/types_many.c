@@ -3,6 +3,7 @@
  * as the value alone. */
 #include "config/types_internal.h"
 
+#include "config/part.h"
 #include "config/suggest.h"
 
 /* The items of a list, or the one value that stands for it: `for (item = first_item(node); item;
@@ -318,6 +319,30 @@ static void print_section(const struct schema_key *key, const void *holder, enum
 
 const struct schema_type type_section = {decode_as_section, print_section, expect_section};
 
+/* An item that is as it was is taken over. Another one that may be shared later gets memory of its own. */
+static void decode_item(struct decoder *decoder, struct config_part_search *search,
+                        const struct doc_node *node, void *item)
+{
+    const struct schema_section *section = search->section;
+    if (!section->is_shared) {
+        decode_section(decoder, section, node, item);
+        return;
+    }
+    struct config_part *part = config_part_search_take(search, node->stamp);
+    if (part) {
+        memcpy(item, part->item, section->bytes);
+    } else {
+        struct arena *around = decoder->arena;
+        unsigned said = doc_said(decoder->doc);
+        part = config_part_new(node->stamp);
+        decoder->arena = &part->arena;
+        decode_section(decoder, section, node, item);
+        decoder->arena = around;
+        part->is_quiet = doc_said(decoder->doc) == said;
+    }
+    *(struct config_part **)((char *)item + section->part_offset) = part;
+}
+
 static void decode_items(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node,
                          void *holder)
 {
@@ -327,9 +352,12 @@ static void decode_items(struct decoder *decoder, const struct schema_key *key, 
     }
     char *items = arena_alloc(decoder->arena, (size_t)key->section->bytes * node->n);
     uint32_t n = 0;
+    struct config_part_search search;
+    config_part_search_init(&search, key, decoder->before);
     for (const struct doc_node *item = node->first; item; item = item->next, n++)
         if (!doc_is_full(decoder->doc))
-            decode_section(decoder, key->section, item, items + (size_t)key->section->bytes * n);
+            decode_item(decoder, &search, item, items + (size_t)key->section->bytes * n);
+    config_part_search_fini(&search);
     *(void **)((char *)holder + key->offset) = items;
     *count_of(key, holder) = n;
 }

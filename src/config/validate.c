@@ -3,6 +3,8 @@
 #include "config/validate_internal.h"
 
 #include "config/endpoint.h"
+#include "config/part.h"
+#include "config/schema_table.h"
 #include "config/suggest.h"
 
 #include <stdlib.h>
@@ -266,14 +268,29 @@ static void validate_trusted_proxies(struct validator *v)
                              "trusts every client, so anyone can claim any address in X-Forwarded-For");
 }
 
+/* One that was not taken over, or its part would be settled already. */
+static void validate_part(struct validator *v, struct config_target_group *group, const struct doc_node *node)
+{
+    struct config_part *part = group->part;
+    unsigned said = doc_said(v->doc);
+    v->arena = part ? &part->arena : &v->config->arena;
+    validate_group(v, group, node);
+    v->arena = &v->config->arena;
+    if (part && part->is_quiet && doc_said(v->doc) == said)
+        config_part_settle(part, &schema_target_group, group);
+}
+
 static void validate_groups(struct validator *v)
 {
     struct config *config = v->config;
     const struct doc_node *node = doc_get(v->doc->root, "target_groups");
     node = node ? node->first : NULL;
-    for (uint32_t i = 0; i < config->n_target_groups; i++, node = node->next)
-        if (node->kind == DOC_MAP)
-            validate_group(v, &config->target_groups[i], node);
+    for (uint32_t i = 0; i < config->n_target_groups; i++, node = node->next) {
+        struct config_target_group *group = &config->target_groups[i];
+        if (node->kind == DOC_MAP && !(group->part && group->part->item))
+            validate_part(v, group, node);
+        validate_group_place(v, group, node);
+    }
 }
 
 /* What no reference leads to; only in a document without errors, since a faulty reference is the usual
@@ -308,7 +325,7 @@ static void report_twins(struct names *names, struct doc *doc,
 
 void validate_config(struct config *config, struct doc *doc)
 {
-    struct validator v = {.config = config, .doc = doc};
+    struct validator v = {.config = config, .doc = doc, .arena = &config->arena};
     struct names load_balancers, listeners, endpoints, datagrams;
     names_init(&v.groups);
     names_init(&v.certificates);

@@ -80,9 +80,10 @@ static void check_targets(struct validator *v, struct config_target_group *group
         if (item->kind != DOC_MAP)
             continue;
         if (check_target_endpoint(v, group, target, item)) {
-            name_target(target, &v->config->arena);
+            name_target(target, v->arena);
             names_add(&names, target->endpoint.text, i, item);
         }
+        group->has_names |= target->host.ptr || target->srv.ptr;
         working += target->enabled && target->weight > 0;
         weightless += target->enabled && target->weight == 0;
         disabled += !target->enabled;

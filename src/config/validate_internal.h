@@ -10,6 +10,7 @@
 struct validator {
     struct config *config;
     struct doc *doc;
+    struct arena *arena; /* of what validation adds: the config's, or that of the part at hand */
     struct names groups; /* names of the target groups */
     struct names certificates;
     bool *used; /* owns; of each target group: something forwards to it */
@@ -41,6 +42,9 @@ void validate_redirect(struct validator *v, const struct config_redirect *redire
 void validate_certificates(struct validator *v);
 void validate_listener_tls(struct validator *v, struct config_listener *listener,
                            const struct doc_node *node);
+/* Where the group is said to be: it moves when one before it goes. */
+void validate_group_place(struct validator *v, struct config_target_group *group,
+                          const struct doc_node *node);
 void validate_group_tls(struct validator *v, struct config_target_group *group, const struct doc_node *node);
 void validate_l4(struct validator *v);
 void validate_group(struct validator *v, struct config_target_group *group, const struct doc_node *node);

@@ -151,12 +151,18 @@ static void settle_sni(struct validator *v, struct config_target_group *group, c
     group->tls.sni = host;
 }
 
+void validate_group_place(struct validator *v, struct config_target_group *group, const struct doc_node *node)
+{
+    const struct doc_node *tls = doc_get(node, "tls");
+    if (group->protocol == CONFIG_HTTPS)
+        group->tls.place = validate_place(v, tls ? tls : node);
+}
+
 void validate_group_tls(struct validator *v, struct config_target_group *group, const struct doc_node *node)
 {
     const struct doc_node *tls = doc_get(node, "tls"), *list = doc_get(node, "targets");
     const struct doc_node *item = list ? list->first : NULL;
     bool is_tls = group->protocol == CONFIG_HTTPS;
-    group->tls.place = validate_place(v, tls ? tls : node);
     if (!is_tls && tls)
         validate_fault(v, tls, "belongs to target groups with protocol: HTTPS, but this one has %s%s",
                        name_of(group->protocol), validate_has(node, "protocol") ? "" : " (the default)");

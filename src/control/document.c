@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* A document is copied without what was taken out once that is more than half of it. */
-enum { COMPACT_NODES_MIN = 10000 };
+enum { COMPACT_BYTES_MIN = 1 << 20 };
 
 struct document {
     struct loop *loop;
@@ -25,6 +25,7 @@ struct document {
     struct change *at_hand; /* NULL: none; the first one taken from the queue */
     bool is_closed, is_running;
     uint32_t compact_nodes; /* after the last compaction */
+    size_t compact_bytes;
     struct versions versions;
     struct idempotency_table *idempotency; /* owns */
 };
@@ -73,6 +74,7 @@ static void adopt_doc(struct document *document, struct doc *doc)
     document->doc = *doc;
     document->doc.name = "";
     document->compact_nodes = doc->n_nodes;
+    document->compact_bytes = doc->arena.total_bytes;
     set_diag(document, &document->no_diag);
     *doc = (struct doc){0};
 }
@@ -167,16 +169,19 @@ static bool changes_nothing(struct document *document, struct change *change)
     return change->edit.last == NULL;
 }
 
-/* What was taken out counts until it is gone: neither memory nor the limit of values is for it. */
+/* What was taken out counts until it is gone: neither memory nor the limit of values is for it. Nor is memory
+ * for what was said about changes that were refused. */
 static void compact(struct document *document)
 {
     uint32_t live = document->compact_nodes, n = document->doc.n_nodes;
-    bool is_half_dead = n >= COMPACT_NODES_MIN && n / 2 >= live;
+    size_t bytes = document->doc.arena.total_bytes;
+    bool is_half_dead = bytes >= COMPACT_BYTES_MIN && bytes / 2 >= document->compact_bytes;
     bool is_near_limit = n > live + (DOC_NODES_MAX - live) / 2;
     if (!is_half_dead && !is_near_limit)
         return;
     doc_compact(&document->doc);
     document->compact_nodes = document->doc.n_nodes;
+    document->compact_bytes = document->doc.arena.total_bytes;
 }
 
 static void run_queue(struct document *document);
@@ -195,7 +200,6 @@ static void on_published(void *arg)
     }
     come_into_force(document, change);
     finish(change, CHANGE_MADE, NULL);
-    compact(document);
     run_queue(document);
 }
 
@@ -265,7 +269,7 @@ static struct config *decode(struct document *document, struct change *change)
     if (config)
         return config;
     struct doc *doc = change->fresh ? change->fresh : &document->doc;
-    if (config_load_doc(doc, document->base_dir, &config))
+    if (config_load_again(doc, document->base_dir, document_config(document), &config))
         return NULL;
     return config;
 }
@@ -326,8 +330,11 @@ static void run_queue(struct document *document)
         struct change *change = container_of(document->queue.next, struct change, node);
         list_remove(&change->node);
         document->n_queued--;
+        compact(document);
         take(document, change);
     }
+    if (!document->at_hand)
+        compact(document);
     document->is_running = false;
 }
 

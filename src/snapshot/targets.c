@@ -10,14 +10,6 @@ struct resolve_name target_name(const struct config_target *target)
                                  target->host.ptr ? target->host.ptr : target->srv.ptr};
 }
 
-static bool has_names(const struct config_target_group *group)
-{
-    for (uint32_t i = 0; i < group->n_targets; i++)
-        if (target_is_name(&group->targets[i]))
-            return true;
-    return false;
-}
-
 /* "app.internal/10.0.0.1:80", "srv:_http._tcp.app.internal/[2001:db8::1]:80" */
 static struct slice print_name(const struct config_target *target, const struct config_endpoint *endpoint,
                                struct arena *arena)
@@ -81,7 +73,7 @@ uint32_t targets_expand(const struct config *config, const struct config_target_
                         const struct resolve *resolve, struct arena *arena, const struct config_target **out)
 {
     *out = group->targets;
-    if (!has_names(group))
+    if (!group->has_names)
         return group->n_targets;
     struct resolve_view *views = arena_array(arena, struct resolve_view, group->n_targets);
     uint32_t most = 0, n = 0;
@@ -108,10 +100,11 @@ uint32_t targets_names(const struct config *config, struct arena *arena, const s
 {
     uint32_t most = 0, n = 0;
     for (uint32_t g = 0; g < config->n_target_groups; g++)
-        most += config->target_groups[g].n_targets;
+        most += config->target_groups[g].has_names ? config->target_groups[g].n_targets : 0;
     struct resolve_name *names = arena_array(arena, struct resolve_name, most + 1);
     for (uint32_t g = 0; g < config->n_target_groups; g++)
-        for (uint32_t i = 0; i < config->target_groups[g].n_targets; i++)
+        for (uint32_t i = 0; config->target_groups[g].has_names && i < config->target_groups[g].n_targets;
+             i++)
             if (target_is_name(&config->target_groups[g].targets[i]))
                 names[n++] = target_name(&config->target_groups[g].targets[i]);
     *out = names;

@@ -2,6 +2,7 @@
 #include "store/tables.h"
 
 #include "config/names.h"
+#include "config/part.h"
 #include "config/schema_table.h"
 #include "core/ip.h"
 #include "store/call.h"
@@ -320,6 +321,8 @@ static void diff_backends(struct tables_change *change, const struct config_targ
 static void diff_group(struct tables_change *change, const struct config_target_group *from,
                        const struct config_target_group *to)
 {
+    if (from && config_part_is_same(&schema_target_group, from, to))
+        return;
     if (!from || !same_policy(&from->health_check, &to->health_check))
         put_policy(change, to);
     if (!from || from->protocol != to->protocol || from->algorithm != to->algorithm)

@@ -172,6 +172,74 @@ static void compacting_keeps_the_tree_and_drops_the_rest(void **state)
     close_doc(&f);
 }
 
+struct stamps {
+    uint64_t root, list, first, second, map;
+};
+
+static struct stamps stamps_of(struct fixture *f)
+{
+    const struct doc_node *list = at(f, "l");
+    return (struct stamps){f->doc.root->stamp, list->stamp, list->first->stamp, list->first->next->stamp,
+                           at(f, "m")->stamp};
+}
+
+static void a_step_gives_new_stamps_to_its_way_up_and_to_nothing_else(void **state)
+{
+    struct fixture f = open_doc("{\"l\":[{\"x\":1},{\"x\":2}],\"m\":{\"k\":true}}");
+    const struct stamps before = stamps_of(&f);
+    doc_edit_begin(&f.edit, &f.doc);
+    doc_edit_set(&f.edit, at(&f, "l")->first, "x", doc_copy(&f.doc, at(&f, "m")));
+    const struct stamps after = stamps_of(&f);
+    assert_int_not_equal(after.root, before.root);
+    assert_int_not_equal(after.list, before.list);
+    assert_int_not_equal(after.first, before.first);
+    assert_int_equal(after.second, before.second);
+    assert_int_equal(after.map, before.map);
+    close_doc(&f);
+}
+
+static void stamps_go_back_and_come_again_with_the_steps(void **state)
+{
+    struct fixture f = open_doc("{\"l\":[{\"x\":1},{\"x\":2}],\"m\":{\"k\":true}}");
+    const struct stamps before = stamps_of(&f);
+    doc_edit_begin(&f.edit, &f.doc);
+    doc_edit_set(&f.edit, at(&f, "l")->first, "x", NULL);
+    doc_edit_set(&f.edit, at(&f, "l")->first, "y", doc_copy(&f.doc, at(&f, "m")));
+    doc_edit_set(&f.edit, at(&f, "m"), "k", NULL);
+    const struct stamps after = stamps_of(&f);
+    for (int i = 0; i < 2; i++) {
+        doc_edit_undo(&f.edit);
+        struct stamps now = stamps_of(&f);
+        assert_memory_equal(&now, &before, sizeof(now));
+        doc_edit_redo(&f.edit);
+        now = stamps_of(&f);
+        assert_memory_equal(&now, &after, sizeof(now));
+    }
+    close_doc(&f);
+}
+
+static void compaction_keeps_stamps(void **state)
+{
+    struct fixture f = open_doc("{\"l\":[{\"x\":1},{\"x\":2}],\"m\":{\"k\":true}}");
+    const struct stamps before = stamps_of(&f);
+    doc_compact(&f.doc);
+    const struct stamps after = stamps_of(&f);
+    assert_memory_equal(&after, &before, sizeof(after));
+    doc_edit_begin(&f.edit, &f.doc);
+    doc_edit_set(&f.edit, at(&f, "m"), "k", NULL);
+    assert_int_not_equal(at(&f, "m")->stamp, before.map);
+    close_doc(&f);
+}
+
+static void no_two_documents_have_a_stamp_in_common(void **state)
+{
+    struct fixture f = open_doc("{\"l\":[{},{}],\"m\":{}}"), g = open_doc("{\"l\":[{},{}],\"m\":{}}");
+    const struct stamps a = stamps_of(&f), b = stamps_of(&g);
+    assert_true(a.root != b.root && a.list != b.list && a.first != b.first && a.map != b.map);
+    close_doc(&f);
+    close_doc(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +248,10 @@ int main(void)
         cmocka_unit_test(too_deep_a_tree_is_noticed),
         cmocka_unit_test(values_are_equal_whatever_the_order_of_keys),
         cmocka_unit_test(compacting_keeps_the_tree_and_drops_the_rest),
+        cmocka_unit_test(a_step_gives_new_stamps_to_its_way_up_and_to_nothing_else),
+        cmocka_unit_test(stamps_go_back_and_come_again_with_the_steps),
+        cmocka_unit_test(compaction_keeps_stamps),
+        cmocka_unit_test(no_two_documents_have_a_stamp_in_common),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
