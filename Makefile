@@ -33,6 +33,14 @@ tsan:
 	@test -f build-tsan/build.ninja || CC=clang meson setup build-tsan $(TSAN_SETUP)
 	@$(MAKE) -s test BUILD=build-tsan
 
+# The tests that speak TLS, with BoringSSL in place of OpenSSL.
+TLS_TESTS := test_tls test_tls_library test_jwt test_health_h2 test_passthrough
+boringssl:
+	@test -f build-boringssl/build.ninja || meson setup build-boringssl -Dbuildtype=debug -Doptimization=1 -Dtls=boringssl
+	@ninja -C build-boringssl --quiet src/cli/isobar tests/unit/tls_clienthello tests/unit/tls_names tests/unit/tls_tickets \
+		tests/unit/tls_tls_layer
+	@UNIT_TESTS='isobar:tls/*' NET_TESTS='$(TLS_TESTS:%=tests/net/%.py)' tools/run-tests build-boringssl
+
 # Fuzzes each target for FUZZ_SECONDS; findings and grown corpora stay in build-fuzz.
 FUZZ_SECONDS ?= 60
 fuzz:
@@ -69,6 +77,6 @@ conformance: all
 	@tests/conformance/run $(BUILD)/src/cli/isobar
 
 clean:
-	@rm -rf build build-asan build-tsan build-fuzz $(RELEASE)
+	@rm -rf build build-asan build-tsan build-fuzz build-boringssl $(RELEASE)
 
-.PHONY: soak soak-mixed all test asan tsan fuzz fmt lint check-deps bench conformance clean
+.PHONY: soak soak-mixed all test boringssl asan tsan fuzz fmt lint check-deps bench conformance clean

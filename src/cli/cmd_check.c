@@ -8,6 +8,7 @@
 #include "config/docs.h"
 #include "config/load.h"
 #include "core/text.h"
+#include "store/store.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -104,7 +105,8 @@ static bool check_file(const char *file, struct text *json)
     struct iso_diag diag;
     struct config *config = NULL;
     diag_init(&diag);
-    bool ok = config_load_file(file, &config, &diag) == ISO_OK && snapshot_check_tls(config, &diag) == ISO_OK;
+    bool ok = config_load_file(file, &config, &diag) == ISO_OK &&
+              snapshot_check_tls(config, &diag) == ISO_OK && store_check(&config->store, &diag) == ISO_OK;
     diag_sort(&diag);
     if (!ok) {
         config_free(config);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the command and hands the arguments over. */
 #include "cli/cmd.h"
+#include "tls/library.h"
 #include "tls/memory.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ int main(int argc, char **argv)
         if (strcmp(name, cmds[i].name) == 0)
             return cmds[i].run(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
-        puts("isobar " ISOBAR_VERSION);
+        printf("isobar " ISOBAR_VERSION " (%s)\n", tls_library_version());
         return 0;
     }
     if (name[0])

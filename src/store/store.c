@@ -329,10 +329,19 @@ static const char *shown_url(struct slice url, struct arena *arena)
     return copy;
 }
 
+iso_err store_check(const struct config_store *config, struct iso_diag *diag)
+{
+    const struct store_kind *type = config->url.len ? kind_of(config->url) : NULL;
+    return type && type->check ? type->check(diag) : ISO_OK;
+}
+
 iso_err store_open(const struct config_store *config, uint64_t known, struct loop *loop,
                    const struct store_events *events, struct store **out, struct iso_diag *diag)
 {
     const struct store_kind *type = kind_of(config->url);
+    iso_err err = store_check(config, diag);
+    if (err)
+        return err;
     struct store *store = calloc(1, sizeof(*store));
     iso_assert(type && store); /* check_store_url() has refused other URLs */
     *store = (struct store){.loop = loop,
@@ -350,7 +359,7 @@ iso_err store_open(const struct config_store *config, uint64_t known, struct loo
     loop_timer_init(&store->deadline, on_deadline);
     loop_later_init(&store->answer, on_answer);
     loop_later_init(&store->start, on_start);
-    iso_err err = last_good_open(config, loop, &store->figures.last_good_failures, &store->last_good);
+    err = last_good_open(config, loop, &store->figures.last_good_failures, &store->last_good);
     if (!err)
         err = type->open(store, config->url, &store->kind, diag);
     if (err) {

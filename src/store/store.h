@@ -73,6 +73,10 @@ struct store_events {
     void (*on_available)(void *owner, bool is_available);
 };
 
+/* Can this build open the store that `config` names, if it names one? Nothing is opened. Errors:
+ * ISO_ERR_INVALID, reported at /store/url. */
+iso_err store_check(const struct config_store *config, struct iso_diag *diag) ISO_MUST_USE;
+
 /* Begins to open the store that `config` names and returns; while it is not open store_is_available() is
  * false and calls wait for it up to their deadline. Fails only on a URL that cannot be. Copies what it needs.
  * `known`: the version in force, from store/boot.h. Errors: ISO_ERR_INVALID, reported at /store/url. */

@@ -13,6 +13,8 @@ enum { STORE_RETRY_MIN_MS = 100, STORE_RETRY_MAX_MS = 10000 };
 struct store_kind {
     const char *scheme; /* "sqlite" */
     const struct dialect *dialect;
+    /* Can this build open it? NULL: yes. Errors: ISO_ERR_INVALID, reported. */
+    iso_err (*check)(struct iso_diag *diag);
     /* Begins to open `url`; afterwards store_is_up() or store_is_down() is called whenever that changes, the
      * first time in a later turn. Errors: ISO_ERR_INVALID, reported. */
     iso_err (*open)(struct store *store, struct slice url, void **kind, struct iso_diag *diag);

@@ -8,7 +8,6 @@
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { OCSP_BYTES_MAX = 64 * 1024, NAMES_MAX = 4096 };
@@ -196,7 +195,7 @@ enum tls_cert_kind tls_kind_of(EVP_PKEY *key)
 
 iso_err tls_load_ca(SSL_CTX *ctx, const char *path, const char *key, struct tls_fault *fault)
 {
-    if (SSL_CTX_load_verify_file(ctx, path) != 1)
+    if (SSL_CTX_load_verify_locations(ctx, path, NULL) != 1)
         return tls_fail(fault, key, "no certificates can be read from %s", path);
     return ISO_OK;
 }
@@ -255,8 +254,11 @@ void tls_cert_free(struct tls_cert *cert)
 
 static int64_t seconds(const ASN1_TIME *time)
 {
-    struct tm tm;
-    return time && ASN1_TIME_to_tm(time, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+    ASN1_TIME *epoch = ASN1_TIME_set(NULL, 0);
+    int days = 0, rest_s = 0;
+    bool ok = epoch && time && ASN1_TIME_diff(&days, &rest_s, epoch, time) == 1;
+    ASN1_TIME_free(epoch);
+    return ok ? (int64_t)days * 86400 + rest_s : 0;
 }
 
 int64_t tls_cert_not_before_s(const struct tls_cert *cert)

@@ -2,6 +2,7 @@
 #include "tls/client.h"
 
 #include "tls/cert.h"
+#include "tls/library.h"
 #include "tls/tls_conn.h"
 
 #include <errno.h>
@@ -86,7 +87,8 @@ static iso_err set_own(SSL_CTX *ctx, const struct tls_client_options *options, s
     iso_err err = tls_cert_load(&files, &cert, fault);
     if (err)
         return err;
-    if (SSL_CTX_use_cert_and_key(ctx, cert->leaf, cert->key, cert->chain, 1) != 1)
+    if (SSL_CTX_use_certificate(ctx, cert->leaf) != 1 || SSL_CTX_use_PrivateKey(ctx, cert->key) != 1 ||
+        SSL_CTX_set1_chain(ctx, cert->chain) != 1)
         err = tls_fail(fault, "cert_file", "the certificate cannot be used");
     tls_cert_free(cert);
     return err;
@@ -116,7 +118,7 @@ static iso_err set_up(SSL_CTX *ctx, const struct tls_client_options *options, st
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(ctx, on_session);
     if (!SSL_CTX_set_cipher_list(ctx, ciphers))
-        return tls_fail(fault, "tls", "this OpenSSL lacks the ciphers that are needed");
+        return tls_fail(fault, "tls", "this %s lacks the ciphers that are needed", tls_library_name);
     if (options->n_alpn && !offer_alpn(ctx, options))
         return tls_fail(fault, "alpn", "cannot be offered");
     if (!options->verify)
@@ -173,6 +175,8 @@ uint64_t tls_client_id(const struct tls_client *client)
     return client ? client->id : 0;
 }
 
+static const char no_name[] = "name.of.target.unset.invalid";
+
 /* The name or address that the target's certificate must have. A target with neither passes no verification.
  */
 static bool expect_name(const struct tls_client *client, SSL *ssl, const struct ip_addr *ip)
@@ -183,10 +187,10 @@ static bool expect_name(const struct tls_client *client, SSL *ssl, const struct 
     if (!client->verify)
         return true;
     if (client->sni)
-        return X509_VERIFY_PARAM_set1_host(param, client->sni, 0) == 1;
+        return X509_VERIFY_PARAM_set1_host(param, client->sni, strlen(client->sni)) == 1;
     if (ip->family)
         return X509_VERIFY_PARAM_set1_ip(param, ip->bytes, ip->family == 4 ? 4 : 16) == 1;
-    return X509_VERIFY_PARAM_set1_host(param, "name.of.target.unset.invalid", 0) == 1;
+    return X509_VERIFY_PARAM_set1_host(param, no_name, sizeof(no_name) - 1) == 1;
 }
 
 bool tls_connect(struct tls_thread *thread, struct conn *conn, struct tls_client *client,

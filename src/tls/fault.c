@@ -6,9 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *tls_reason(unsigned long code)
+{
+    return code ? ERR_reason_error_string(code) : NULL;
+}
+
 iso_err tls_fail(struct tls_fault *fault, const char *key, const char *fmt, ...)
 {
-    const char *why = ERR_reason_error_string(ERR_peek_last_error());
+    const char *why = tls_reason(ERR_peek_last_error());
     va_list args;
     fault->key = key;
     va_start(args, fmt);

@@ -12,8 +12,11 @@ struct tls_fault {
     char text[320];
 };
 
-/* Fills the fault in and is the error to return. OpenSSL's own word for it, when there is one, stands behind
- * the text, and its error queue is empty afterwards. */
+/* The library's word for an error of its queue; NULL: it has none, or there is no error. Static. */
+const char *tls_reason(unsigned long code);
+
+/* Fills the fault in and is the error to return. The library's own word for it, when there is one, stands
+ * behind the text, and its error queue is empty afterwards. */
 iso_err tls_fail(struct tls_fault *fault, const char *key, const char *fmt, ...) ISO_PRINTF(3, 4);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tls/memory.h"
 
-#include "core/check.h"
-
-#include <openssl/crypto.h>
+#include "tls/library_internal.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -19,12 +17,12 @@
 
 static _Thread_local struct pieces *lists; /* borrows: the thread's; NULL: malloc() */
 
-static void *take(size_t size, const char *file, int line)
+static void *take(size_t size)
 {
     return pieces_take(lists, size);
 }
 
-static void *resize(void *data, size_t size, const char *file, int line)
+static void *resize(void *data, size_t size)
 {
     if (size > 0)
         return pieces_resize(lists, data, size);
@@ -32,7 +30,7 @@ static void *resize(void *data, size_t size, const char *file, int line)
     return NULL;
 }
 
-static void give(void *data, const char *file, int line)
+static void give(void *data)
 {
     pieces_give(lists, data);
 }
@@ -40,7 +38,7 @@ static void give(void *data, const char *file, int line)
 void tls_memory_install(void)
 {
     if (!IS_WATCHED)
-        (void)!CRYPTO_set_mem_functions(take, resize, give);
+        library_use_memory(&(struct library_memory){take, resize, give});
 }
 
 void tls_memory_begin(struct pieces *pieces)
@@ -50,6 +48,6 @@ void tls_memory_begin(struct pieces *pieces)
 
 void tls_memory_end(void)
 {
-    OPENSSL_thread_stop();
+    library_end_thread();
     lists = NULL;
 }

@@ -47,9 +47,10 @@ static char *describe(X509 *cert)
 bool tls_peer_subject(const struct conn *conn, struct slice *subject, struct slice *sha256)
 {
     struct tls_conn *tls = conn->layer_state;
-    X509 *cert = tls->subject ? NULL : SSL_get0_peer_certificate(tls->ssl);
+    X509 *cert = tls->subject ? NULL : SSL_get_peer_certificate(tls->ssl);
     if (cert && SSL_get_verify_result(tls->ssl) == X509_V_OK)
         tls->subject = describe(cert);
+    X509_free(cert);
     if (!tls->subject)
         return false;
     *sha256 = slice_of(tls->subject, 2 * SHA256_BYTES);

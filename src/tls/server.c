@@ -2,25 +2,24 @@
 #include "tls/server.h"
 
 #include "tls/cert.h"
+#include "tls/library_internal.h"
 #include "tls/names.h"
 #include "tls/tickets.h"
 #include "tls/tls_conn.h"
 
-#include <openssl/core_names.h>
 #include <openssl/err.h>
-#include <openssl/rand.h>
 #include <stdlib.h>
 
 enum { SESSION_S = TICKET_EPOCH_S, ALPN_BYTES_MAX = 256, SESSIONS_CACHED = 1024 };
 
-/* A context for the certificates that share a set of names; at most one of each kind. */
+/* The certificates that share a set of names; at most one of each kind. */
 struct tls_entry {
-    SSL_CTX *ctx;                                 /* owns */
+    SSL_CTX *contexts[TLS_CERT_KINDS];            /* owns; where a context holds several, one for all */
+    SSL_CTX *any;                                 /* borrows: the first of them */
     const struct tls_cert *certs[TLS_CERT_KINDS]; /* while being made */
     uint32_t policy;                              /* equal numbers, equal policies */
     unsigned char session_context[32];            /* binds sessions to listener, certificates and policy */
-    unsigned char *ocsp[TLS_CERT_KINDS];          /* owns */
-    size_t ocsp_len[TLS_CERT_KINDS];
+    struct library_staple staples[TLS_CERT_KINDS];
 };
 
 struct tls_server {
@@ -33,37 +32,23 @@ struct tls_server {
     unsigned char alpn[ALPN_BYTES_MAX];
     unsigned alpn_len;
     struct ticket_files tickets;
-    EVP_CIPHER *aes_128, *aes_256; /* owns; of tickets: looking them up by name takes locks and time */
     /* any thread: atomic, acq_rel */
     _Atomic uint32_t refs;
 };
 
-static const char ciphers[] = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
-                              "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
-                              "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
-static const char ciphers_13[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
-
 static const char groups[] = "X25519:P-256:P-384";
 
-static iso_err refuse_list(struct tls_fault *fault, const char *key, const char *text, const char *expected)
+static iso_err set_lists(SSL_CTX *ctx, const struct tls_server_options *options, struct tls_fault *fault)
 {
-    ERR_clear_error();
-    return tls_fail(fault, key, "is \"%s\", expected %s", text, expected);
-}
-
-static iso_err set_ciphers(SSL_CTX *ctx, const struct tls_server_options *options, struct tls_fault *fault)
-{
-    const char *list = options->ciphers ? options->ciphers : ciphers;
-    const char *suites = options->ciphersuites ? options->ciphersuites : ciphers_13;
     const char *curves = options->groups ? options->groups : groups;
-    if (!SSL_CTX_set_cipher_list(ctx, list))
-        return refuse_list(fault, "ciphers", list, "a list in which this OpenSSL knows a cipher");
-    if (!SSL_CTX_set_ciphersuites(ctx, suites))
-        return refuse_list(fault, "ciphersuites", suites,
-                           "names that this OpenSSL knows, such as TLS_AES_128_GCM_SHA256");
-    if (!SSL_CTX_set1_groups_list(ctx, curves))
-        return refuse_list(fault, "groups", curves, "names that this OpenSSL knows, such as X25519:P-256");
-    return ISO_OK;
+    iso_err err = library_set_ciphers(ctx, options->ciphers, fault);
+    if (!err)
+        err = library_set_suites(ctx, options->ciphersuites, fault);
+    if (err || SSL_CTX_set1_curves_list(ctx, curves))
+        return err;
+    ERR_clear_error();
+    return tls_fail(fault, "groups", "is \"%s\", expected names that this %s knows, such as X25519:P-256",
+                    curves, tls_library_name);
 }
 
 static int version_number(unsigned version)
@@ -73,35 +58,43 @@ static int version_number(unsigned version)
 
 /* ---- callbacks of a handshake, on a worker ---- */
 
-/* The host name of the server_name extension (RFC 6066 3), or nothing when there is none or it is malformed,
- * which OpenSSL then finds by itself. */
-static struct slice server_name(SSL *ssl)
+/* The host name of a server_name extension (RFC 6066 3), or nothing when there is none or it is malformed,
+ * which the library then finds by itself. */
+static struct slice host_name(struct slice extension)
 {
-    const unsigned char *data;
-    size_t len;
-    if (!SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &data, &len) || len < 5)
+    const unsigned char *data = (const unsigned char *)extension.ptr;
+    if (extension.len < 5)
         return (struct slice){0};
     size_t list = (size_t)data[0] << 8 | data[1], name = (size_t)data[3] << 8 | data[4];
-    if (list != len - 2 || data[2] != TLSEXT_NAMETYPE_host_name || name != len - 5)
+    if (list != extension.len - 2 || data[2] != TLSEXT_NAMETYPE_host_name || name != extension.len - 5)
         return (struct slice){0};
-    return slice_of((const char *)data + 5, name);
+    return slice_of(extension.ptr + 5, name);
 }
 
-static int on_client_hello(SSL *ssl, int *alert, void *arg)
+static SSL_CTX *choose_context(const struct tls_entry *entry, const struct library_hello *hello)
+{
+    SSL_CTX *ecdsa = entry->contexts[TLS_CERT_EC], *rsa = entry->contexts[TLS_CERT_RSA];
+    if (!library_has_one_cert || !ecdsa || !rsa)
+        return entry->any;
+    return hello->takes_ecdsa(hello, ecdsa) ? ecdsa : rsa;
+}
+
+bool tls_on_hello(SSL *ssl, const struct library_hello *hello)
 {
     struct tls_server *server = tls_conn_of(ssl)->server;
     uint32_t index = 0;
-    tls_names_find(&server->names, server_name(ssl), &index);
+    tls_names_find(&server->names, host_name(hello->server_name), &index);
     struct tls_entry *entry = &server->entries[index];
+    SSL_CTX *ctx = choose_context(entry, hello);
     tls_conn_of(ssl)->policy = entry->policy;
-    if (SSL_get_SSL_CTX(ssl) != entry->ctx && !SSL_set_SSL_CTX(ssl, entry->ctx))
-        return SSL_CLIENT_HELLO_ERROR;
+    if (SSL_get_SSL_CTX(ssl) != ctx && !SSL_set_SSL_CTX(ssl, ctx))
+        return false;
     /* The context does not carry these over. */
     SSL_set_session_id_context(ssl, entry->session_context, sizeof(entry->session_context));
-    SSL_set_verify(ssl, SSL_CTX_get_verify_mode(entry->ctx), NULL);
-    SSL_set_min_proto_version(ssl, (int)SSL_CTX_get_min_proto_version(entry->ctx));
-    SSL_set_max_proto_version(ssl, (int)SSL_CTX_get_max_proto_version(entry->ctx));
-    return SSL_CLIENT_HELLO_SUCCESS;
+    SSL_set_verify(ssl, SSL_CTX_get_verify_mode(ctx), NULL);
+    SSL_set_min_proto_version(ssl, SSL_CTX_get_min_proto_version(ctx));
+    SSL_set_max_proto_version(ssl, SSL_CTX_get_max_proto_version(ctx));
+    return true;
 }
 
 static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *offered,
@@ -119,50 +112,16 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, 
     return SSL_TLSEXT_ERR_ALERT_FATAL; /* RFC 7301 3.2 */
 }
 
-static bool set_mac(EVP_MAC_CTX *mac, const struct ticket_key *key)
-{
-    const OSSL_PARAM params[] = {
-        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key->hmac, key->is_short ? 16 : 32),
-        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"sha256", 0),
-        OSSL_PARAM_construct_end()};
-    return EVP_MAC_CTX_set_params(mac, params) == 1;
-}
-
-static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
-                     EVP_MAC_CTX *mac, int is_making)
+const struct ticket_key *tls_ticket_key_now(SSL *ssl)
 {
     struct tls_conn *tls = tls_conn_of(ssl);
-    const struct ticket_chain *chain = tls_thread_tickets(tls->thread);
-    const struct ticket_files *files = &tls->server->tickets;
-    if (is_making) {
-        const struct ticket_key *key = ticket_key_now(files, chain);
-        const EVP_CIPHER *aes = key->is_short ? tls->server->aes_128 : tls->server->aes_256;
-        if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(aes)) != 1)
-            return -1;
-        memcpy(name, key->name, TICKET_NAME_BYTES);
-        return EVP_EncryptInit_ex(cipher, aes, NULL, key->aes, iv) && set_mac(mac, key) ? 1 : -1;
-    }
-    bool is_old;
-    const struct ticket_key *key = ticket_key_find(files, chain, name, &is_old);
-    if (!key)
-        return 0;
-    const EVP_CIPHER *aes = key->is_short ? tls->server->aes_128 : tls->server->aes_256;
-    if (!set_mac(mac, key) || !EVP_DecryptInit_ex(cipher, aes, NULL, key->aes, iv))
-        return -1;
-    return is_old ? 2 : 1;
+    return ticket_key_now(&tls->server->tickets, tls_thread_tickets(tls->thread));
 }
 
-/* The answer of the certificate that is shown. */
-static int on_staple(SSL *ssl, void *arg)
+const struct ticket_key *tls_ticket_key_find(SSL *ssl, const unsigned char *name, bool *is_old)
 {
-    const struct tls_entry *entry = arg;
-    X509 *shown = SSL_get_certificate(ssl);
-    enum tls_cert_kind kind = shown ? tls_kind_of(X509_get0_pubkey(shown)) : TLS_CERT_OTHER;
-    unsigned char *copy = entry->ocsp[kind] ? OPENSSL_memdup(entry->ocsp[kind], entry->ocsp_len[kind]) : NULL;
-    if (!copy)
-        return SSL_TLSEXT_ERR_NOACK;
-    SSL_set_tlsext_status_ocsp_resp(ssl, copy, (long)entry->ocsp_len[kind]);
-    return SSL_TLSEXT_ERR_OK;
+    struct tls_conn *tls = tls_conn_of(ssl);
+    return ticket_key_find(&tls->server->tickets, tls_thread_tickets(tls->thread), name, is_old);
 }
 
 /* ---- making, on the control thread ---- */
@@ -241,13 +200,16 @@ static iso_err set_clients(SSL_CTX *ctx, const struct tls_policy *policy, struct
 
 static iso_err add_cert(struct tls_entry *entry, const struct tls_cert *cert, struct tls_fault *fault)
 {
-    if (SSL_CTX_use_cert_and_key(entry->ctx, cert->leaf, cert->key, cert->chain, 1) != 1)
+    SSL_CTX *ctx = entry->contexts[cert->kind];
+    struct library_staple *staple = &entry->staples[cert->kind];
+    if (SSL_CTX_use_certificate(ctx, cert->leaf) != 1 || SSL_CTX_use_PrivateKey(ctx, cert->key) != 1 ||
+        SSL_CTX_set1_chain(ctx, cert->chain) != 1)
         return tls_fail(fault, "cert_file", "the certificate %s cannot be used", cert->name);
     if (cert->ocsp) {
-        entry->ocsp[cert->kind] = OPENSSL_memdup(cert->ocsp, cert->ocsp_len);
-        iso_assert(entry->ocsp[cert->kind] != NULL);
-        entry->ocsp_len[cert->kind] = cert->ocsp_len;
+        *staple = (struct library_staple){OPENSSL_memdup(cert->ocsp, cert->ocsp_len), cert->ocsp_len};
+        iso_assert(staple->data != NULL);
     }
+    library_use_staples(ctx, entry->staples, cert->kind);
     return ISO_OK;
 }
 
@@ -261,53 +223,77 @@ static uint32_t number_of(struct tls_server *server, const struct tls_policy *po
     return server->n_policies++;
 }
 
-static iso_err make_entry(struct tls_server *server, struct tls_entry *entry,
-                          const struct tls_server_options *options, struct tls_fault *fault)
+/* The policy of the entry's certificates, which must have the same. */
+static iso_err find_policy(const struct tls_entry *entry, const struct tls_server_options *options,
+                           struct tls_policy *policy, struct tls_fault *fault)
 {
     const struct tls_cert *first = NULL;
-    struct tls_policy policy = {0};
-    SSL_CTX *ctx = entry->ctx = SSL_CTX_new(TLS_server_method());
-    iso_assert(ctx != NULL);
     for (int kind = 0; kind < TLS_CERT_KINDS; kind++) {
         const struct tls_cert *cert = entry->certs[kind];
         if (!cert)
             continue;
         struct tls_policy own = policy_of(cert, options);
-        if (first && !same_policy(&own, &policy))
+        if (first && !same_policy(&own, policy))
             return tls_fail(
                 fault, "client_auth",
                 "the certificates %s and %s share a name, so expected the same client_auth, files "
                 "and versions",
                 first->name, cert->name);
         first = cert;
-        policy = own;
-        iso_err err = add_cert(entry, cert, fault);
-        if (err)
-            return err;
+        *policy = own;
     }
+    return ISO_OK;
+}
+
+/* A context with all but certificates. */
+static iso_err make_context(const struct tls_server *server, const struct tls_entry *entry,
+                            const struct tls_policy *policy, const struct tls_server_options *options,
+                            SSL_CTX *ctx, struct tls_fault *fault)
+{
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
-                                 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    SSL_CTX_set_options(ctx,
+                        SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
     /* Sessions are in tickets; the cache is for TLS 1.2 clients that take none. */
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_SERVER);
     SSL_CTX_sess_set_cache_size(ctx, SESSIONS_CACHED);
     SSL_CTX_set_timeout(ctx, SESSION_S);
     SSL_CTX_set_num_tickets(ctx, 1);
-    SSL_CTX_set_min_proto_version(ctx, version_number(policy.min_version));
-    SSL_CTX_set_max_proto_version(ctx, version_number(policy.max_version));
-    SSL_CTX_set_client_hello_cb(ctx, on_client_hello, NULL);
+    SSL_CTX_set_min_proto_version(ctx, version_number(policy->min_version));
+    SSL_CTX_set_max_proto_version(ctx, version_number(policy->max_version));
+    library_use_hello(ctx);
     if (server->alpn_len)
         SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
-    SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, on_ticket);
-    SSL_CTX_set_tlsext_status_cb(ctx, on_staple);
-    SSL_CTX_set_tlsext_status_arg(ctx, entry);
-    if (set_ciphers(ctx, options, fault))
-        return ISO_ERR_INVALID;
+    library_use_tickets(ctx);
+    SSL_CTX_set_session_id_context(ctx, entry->session_context, sizeof(entry->session_context));
+    iso_err err = set_lists(ctx, options, fault);
+    return err ? err : set_clients(ctx, policy, fault);
+}
+
+static iso_err make_entry(struct tls_server *server, struct tls_entry *entry,
+                          const struct tls_server_options *options, struct tls_fault *fault)
+{
+    struct tls_policy policy = {0};
+    iso_err err = find_policy(entry, options, &policy, fault);
+    if (err)
+        return err;
     entry->policy = number_of(server, &policy, server->policies);
     bind_sessions(entry, &policy, options->name);
-    SSL_CTX_set_session_id_context(ctx, entry->session_context, sizeof(entry->session_context));
-    return set_clients(ctx, &policy, fault);
+    for (int kind = 0; kind < TLS_CERT_KINDS && !err; kind++) {
+        if (!entry->certs[kind])
+            continue;
+        bool is_new = library_has_one_cert || !entry->any;
+        SSL_CTX *ctx = is_new ? SSL_CTX_new(TLS_server_method()) : entry->any;
+        iso_assert(ctx && (is_new || SSL_CTX_up_ref(ctx)));
+        entry->contexts[kind] = ctx;
+        if (!entry->any)
+            entry->any = ctx;
+        if (is_new)
+            err = make_context(server, entry, &policy, options, ctx, fault);
+        if (!err)
+            err = add_cert(entry, entry->certs[kind], fault);
+    }
+    return err;
 }
 
 /* The entry of these certificates, made when there is none yet. */
@@ -396,15 +382,14 @@ static iso_err set_alpn(struct tls_server *server, const struct tls_server_optio
 static void free_server(struct tls_server *server)
 {
     for (uint32_t i = 0; i < server->n_entries; i++) {
-        SSL_CTX_free(server->entries[i].ctx);
-        for (int kind = 0; kind < TLS_CERT_KINDS; kind++)
-            OPENSSL_free(server->entries[i].ocsp[kind]);
+        for (int kind = 0; kind < TLS_CERT_KINDS; kind++) {
+            SSL_CTX_free(server->entries[i].contexts[kind]);
+            OPENSSL_free(server->entries[i].staples[kind].data);
+        }
     }
     free(server->entries);
     tls_names_fini(&server->names);
     OPENSSL_cleanse(&server->tickets, sizeof(server->tickets));
-    EVP_CIPHER_free(server->aes_128);
-    EVP_CIPHER_free(server->aes_256);
     free(server);
 }
 
@@ -414,9 +399,6 @@ iso_err tls_server_new(const struct tls_server_options *options, struct tls_serv
     struct tls_server *server = calloc(1, sizeof(*server));
     iso_assert(server && options->n_certs > 0);
     atomic_init(&server->refs, 1);
-    server->aes_128 = EVP_CIPHER_fetch(NULL, "AES-128-CBC", NULL);
-    server->aes_256 = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
-    iso_assert(server->aes_128 && server->aes_256);
     iso_err err = set_alpn(server, options, fault);
     for (uint32_t i = 0; i < options->n_ticket_files && !err; i++)
         err = ticket_file_load(&server->tickets, options->ticket_files[i], fault);
@@ -458,5 +440,5 @@ bool tls_host_is_misdirected(const struct conn *conn, struct slice host)
 
 SSL *tls_server_open(struct tls_server *server)
 {
-    return SSL_new(server->entries[0].ctx);
+    return SSL_new(server->entries[0].any);
 }

@@ -75,7 +75,7 @@ void ticket_chain_init(struct ticket_chain *chain, uint64_t now_s)
 {
     pthread_mutex_lock(&seed_lock);
     if (!seed.is_set) {
-        iso_assert(RAND_priv_bytes(seed.secret, sizeof(seed.secret)) == 1);
+        iso_assert(RAND_bytes(seed.secret, sizeof(seed.secret)) == 1);
         seed.begun_s = now_s;
         seed.is_set = true;
     }

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "core/slab.h"
+#include "tls/fault.h"
 #include "tls/server.h"
 #include "tls/tls_conn.h"
 
@@ -238,8 +239,8 @@ static void fail(struct tls_conn *tls)
 {
     long verified = SSL_get_verify_result(tls->ssl);
     if (!tls->why)
-        tls->why = verified != X509_V_OK ? X509_verify_cert_error_string(verified)
-                                         : ERR_reason_error_string(ERR_peek_error());
+        tls->why =
+            verified != X509_V_OK ? X509_verify_cert_error_string(verified) : tls_reason(ERR_peek_error());
     tls->has_failed = true;
     ERR_clear_error(); /* SSL_get_error() looks at the queue: it is empty whenever we are called */
 }

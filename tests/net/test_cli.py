@@ -32,7 +32,7 @@ def test_each_command_explains_itself(stand, command):
 
 def test_version(stand):
     status, out, _ = stand.isobar("--version")
-    assert status == 0 and re.fullmatch(r"isobar \d+\.\d+\.\d+\n", out)
+    assert status == 0 and re.fullmatch(r"isobar \d+\.\d+\.\d+ \((OpenSSL|BoringSSL|AWS-LC)\b[^)]*\)\n", out)
 
 
 @pytest.mark.parametrize("args", [

@@ -23,6 +23,12 @@ def is_sanitized():
     return b"__asan_init" in data or b"__tsan_init" in data
 
 
+def tls_library():
+    """The library that isobar speaks TLS with: OpenSSL, BoringSSL or AWS-LC."""
+    text = subprocess.run([ISOBAR, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.search(r"\((\S+?)[ ,)]", text)[1]
+
+
 def wait_until(condition, timeout_s=20, every_s=0.02):
     """Polls until `condition()` is true and returns its value; the last (false) value after `timeout_s`."""
     end = time.monotonic() + timeout_s
