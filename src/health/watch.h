@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the health thread keeps, shared by its two halves: health.c watches each target (checks, state, set of
- * targets), group.c what targets of a group mean for each other (ejection, panic, slow start). Everything
- * here is the health thread's but for what says otherwise. */
+/* What the health thread keeps, and its parts: watch.c watches one target (checks, state), group.c what
+ * targets of a group mean for each other (ejection, panic, slow start), set.c which targets there are,
+ * health.c the thread. Everything here is the health thread's but for what says otherwise. */
 #ifndef ISOBAR_HEALTH_WATCH_H
 #define ISOBAR_HEALTH_WATCH_H
 
@@ -96,8 +96,24 @@ static inline bool watch_is_checked(const struct watch *watch)
 /* The only place where a state changes: one step, its line in the log, its action. */
 void watch_step(struct watch *watch, enum target_event event, enum health_reason reason);
 
+struct watch *watch_new(struct health *health, struct watch_group *group, const struct health_spec *spec);
+/* Memory goes at the end of the turn: an event for the probe's socket may be in this one. */
+void watch_free(struct watch *watch);
+/* Brings a target that is new in the set, whatever its status went through before, to where it belongs. */
+void watch_enter(struct watch *watch, const struct health_spec *spec);
+/* The same target with new settings, or none. */
+void watch_update(struct watch *watch, const struct health_spec *spec);
+/* It is in the set no longer; freed. */
+void watch_leave(struct watch *watch);
+
 /* Checks once more without waiting for the next time, unless a check is running. */
 void watch_check_now(struct watch *watch);
+
+/* Brings the set in line with `specs`; groups that are not among `groups` stay as they are (NULL: all are).
+ */
+void set_apply(struct health *health, const struct health_spec *specs, uint32_t n, const struct slice *groups,
+               uint32_t n_groups);
+void set_free(struct health *health);
 
 /* For a group of a new set; its targets come with group_fill(). */
 struct watch_group *group_new(struct health *health, struct slice name);
