@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "downstream/answers.h"
 #include "downstream/client_h2.h"
+#include "downstream/linger.h"
 #include "proxy/answer.h"
 #include "proxy/exchange.h"
 #include "proxy/request.h"
@@ -11,27 +12,6 @@
 #include "proxy/tunnel.h"
 
 #include <sys/epoll.h>
-
-enum {
-    LINGER_MS = 15000, /* at most, for a peer that goes on sending: it may read nothing before it is done */
-    LINGER_SILENT_MS = 2000, /* without a byte */
-    LINGER_READS_PER_TURN = 16,
-};
-
-static struct loop *loop_of(struct client *client)
-{
-    return &client->listener->worker->loop;
-}
-
-static const struct config_listener *config_of(const struct client *client)
-{
-    return client->listener->current->config;
-}
-
-static void set_deadline(struct client *client, uint32_t ms)
-{
-    loop_timer_set(loop_of(client), &client->conn.timer, loop_of(client)->now_ns + ms * NS_PER_MS);
-}
 
 static void release(struct loop *loop, struct loop_deferred *deferred)
 {
@@ -85,62 +65,6 @@ void client_cut(struct client *client)
     client_close(client);
 }
 
-static void begin_lingering(struct client *client)
-{
-    client->lingers_from_ns = loop_of(client)->now_ns;
-    set_deadline(client, LINGER_SILENT_MS);
-}
-
-/* Our last word is sent or queued. Closing with unread input would make the kernel send RST, which can
- * destroy the answer on its way: so only our side is closed, and what still comes is thrown away for a while.
- */
-void client_end(struct client *client)
-{
-    client->unread_request |= client->conn.can_read && !client->conn.saw_eof;
-    if (client->h2)
-        client_h2_close(client);
-    if (!client->conn.out && !client->unread_request) {
-        client_close(client);
-        return;
-    }
-    client->state = CLIENT_LINGER;
-    buf_give(&client->listener->worker->bufs, &client->in);
-    if (!client->conn.io.is_armed && !client_arm(client)) {
-        client_close(client);
-        return;
-    }
-    conn_shut(&client->conn);
-    if (client->conn.out)
-        set_deadline(client, client_check_ms(config_of(client)));
-    else
-        begin_lingering(client);
-    if (client->conn.can_read)
-        loop_later(loop_of(client), &client->resume);
-}
-
-static void linger(struct client *client)
-{
-    struct worker *worker = client->listener->worker;
-    uint64_t end_ns = client->lingers_from_ns + LINGER_MS * NS_PER_MS,
-             silent_ns = loop_of(client)->now_ns + LINGER_SILENT_MS * NS_PER_MS;
-    for (int reads = 0; client->conn.can_read; reads++) {
-        size_t n = 0;
-        if (reads == LINGER_READS_PER_TURN) {
-            loop_later(loop_of(client), &client->resume);
-            return;
-        }
-        enum conn_result result = conn_read(&client->conn, worker->rbuf, WORKER_READ_BYTES, &n);
-        if (result == CONN_BLOCKED)
-            return;
-        if (result == CONN_FAILED || (result == CONN_EOF && !client->conn.out)) {
-            client_close(client);
-            return;
-        }
-        if (!client->conn.out)
-            loop_timer_set(loop_of(client), &client->conn.timer, silent_ns < end_ns ? silent_ns : end_ns);
-    }
-}
-
 static void refuse(struct client *client, enum http_reject why)
 {
     struct http_message *msg = client->listener->worker->msg;
@@ -156,7 +80,7 @@ static void await_head(struct client *client, const char *data, size_t len)
 {
     if (client->state != CLIENT_HEAD) {
         client->state = CLIENT_HEAD;
-        set_deadline(client, config_of(client)->timeouts.header_ms);
+        client_set_deadline(client, client_config(client)->timeouts.header_ms);
     }
     if (!client_keep(client, data, len) || !client_arm(client))
         client_close(client);
@@ -166,9 +90,9 @@ static void await_head(struct client *client, const char *data, size_t len)
 static bool begins_http2(struct client *client, char *data, size_t len)
 {
     bool whole = false;
-    bool is_h2c = config_of(client)->protocol == CONFIG_H2C;
-    if (!is_h2c && (len == 0 || data[0] != 'P' || client->conn.layer || !config_of(client)->http2.cleartext ||
-                    !client_h2_is_preface(data, len, &whole)))
+    bool is_h2c = client_config(client)->protocol == CONFIG_H2C;
+    if (!is_h2c && (len == 0 || data[0] != 'P' || client->conn.layer ||
+                    !client_config(client)->http2.cleartext || !client_h2_is_preface(data, len, &whole)))
         return false;
     whole = whole || is_h2c;
     if (!whole) {
@@ -252,7 +176,7 @@ static bool go_on_with_handshake(struct client *client, enum conn_result result)
     }
     counter_add(tls_is_resumed(&client->conn) ? &counters->tls_resumed : &counters->tls_full, 1);
     client->state = slice_eq(tls_alpn(&client->conn), SLICE("h2")) ? CLIENT_H2 : CLIENT_HEAD;
-    set_deadline(client, config_of(client)->timeouts.header_ms);
+    client_set_deadline(client, client_config(client)->timeouts.header_ms);
     if (client_arm(client))
         return true;
     client_close(client);
@@ -322,7 +246,7 @@ static void resume(struct loop *loop, struct loop_later *later)
 {
     struct client *client = container_of(later, struct client, resume);
     if (client->state == CLIENT_LINGER)
-        linger(client);
+        linger_read(client);
     else
         go_on(client);
 }
@@ -340,8 +264,8 @@ void client_next(struct client *client)
         return;
     }
     client->state = CLIENT_IDLE;
-    set_deadline(client,
-                 client->conn.out ? client_check_ms(config_of(client)) : config_of(client)->timeouts.idle_ms);
+    client_set_deadline(client, client->conn.out ? client_check_ms(client_config(client))
+                                                 : client_config(client)->timeouts.idle_ms);
     if (!client_arm(client)) {
         client_close(client);
         return;
@@ -432,9 +356,9 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
                 return;
             }
             client->is_stalled = false;
-            begin_lingering(client);
+            linger_begin(client);
         }
-        linger(client);
+        linger_read(client);
         return;
     }
     if (was_blocked && flushed == CONN_OK)
@@ -464,7 +388,7 @@ static bool open_tls(struct client *client)
         client_close(client);
         return false;
     }
-    set_deadline(client, config_of(client)->timeouts.handshake_ms);
+    client_set_deadline(client, client_config(client)->timeouts.handshake_ms);
     return true;
 }
 
@@ -499,7 +423,7 @@ void client_open(struct worker_listener *listener, int fd, struct arrival_facts 
     }
     /* Nothing came with the connection: its head has the whole time from here on. */
     client->state = CLIENT_HEAD;
-    set_deadline(client, config_of(client)->timeouts.header_ms);
+    client_set_deadline(client, client_config(client)->timeouts.header_ms);
     if (!client_arm(client))
         client_close(client);
 }

@@ -20,8 +20,6 @@ void client_drop(struct client *client);
 void client_wind_down(struct client *client);
 /* The connection and whatever it does end at once: the process ends. */
 void client_cut(struct client *client);
-/* Our last word is sent or queued: the connection ends once the peer has it. */
-void client_end(struct client *client);
 
 /* The exchange has ended (its memory is gone): the next request, or the end of the connection. */
 void client_next(struct client *client);

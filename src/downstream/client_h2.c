@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "downstream/client_h1.h"
+#include "downstream/linger.h"
 #include "downstream/stream.h"
 #include "proxy/exchange.h"
 

@@ -7,24 +7,14 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
-static struct loop *loop_of(struct client *client)
+void client_set_deadline(struct client *client, uint32_t ms)
 {
-    return &client->listener->worker->loop;
-}
-
-static const struct config_listener *config_of(const struct client *client)
-{
-    return client->listener->current->config;
-}
-
-static void set_deadline(struct client *client, uint32_t ms)
-{
-    loop_timer_set(loop_of(client), &client->conn.timer, loop_of(client)->now_ns + ms * NS_PER_MS);
+    loop_timer_set(client_loop(client), &client->conn.timer, client_loop(client)->now_ns + ms * NS_PER_MS);
 }
 
 bool client_arm(struct client *client)
 {
-    return loop_arm(loop_of(client), &client->conn.io) == ISO_OK;
+    return loop_arm(client_loop(client), &client->conn.io) == ISO_OK;
 }
 
 bool client_keep(struct client *client, const char *data, size_t len)
@@ -42,7 +32,7 @@ bool client_keep_rest(struct client *client, const char *data, size_t len)
     if (len == 0 || client->state == CLIENT_CLOSED || client->state == CLIENT_LINGER)
         return true;
     if (!client->exchange)
-        loop_later(loop_of(client), &client->resume);
+        loop_later(client_loop(client), &client->resume);
     return client_keep(client, data, len);
 }
 
@@ -63,9 +53,9 @@ bool client_wait_writable(struct client *client)
     if (!client_arm(client))
         return false;
     client->is_stalled = true;
-    client->stalled_at_ns = loop_of(client)->now_ns;
+    client->stalled_at_ns = client_loop(client)->now_ns;
     client->stalled_left = bytes_left_to_send(client);
-    set_deadline(client, client_check_ms(config_of(client)));
+    client_set_deadline(client, client_check_ms(client_config(client)));
     return true;
 }
 
@@ -75,7 +65,7 @@ void client_took_output(struct client *client)
         return;
     client->is_stalled = false;
     if (client->state == CLIENT_IDLE)
-        set_deadline(client, config_of(client)->timeouts.idle_ms);
+        client_set_deadline(client, client_config(client)->timeouts.idle_ms);
     else
         loop_timer_clear(&client->conn.timer);
 }
@@ -97,8 +87,8 @@ enum conn_result client_write(struct client *client, const struct iovec *pieces,
 
 bool client_made_progress(struct client *client)
 {
-    const struct config_listener *config = config_of(client);
-    uint64_t now_ns = loop_of(client)->now_ns, elapsed_ms = (now_ns - client->stalled_at_ns) / NS_PER_MS;
+    const struct config_listener *config = client_config(client);
+    uint64_t now_ns = client_loop(client)->now_ns, elapsed_ms = (now_ns - client->stalled_at_ns) / NS_PER_MS;
     uint64_t left = bytes_left_to_send(client),
              went = client->stalled_left > left ? client->stalled_left - left : 0;
     bool is_stalled = went == 0 && elapsed_ms >= config->timeouts.body_ms;
@@ -110,6 +100,6 @@ bool client_made_progress(struct client *client)
         client->stalled_at_ns = now_ns;
         client->stalled_left = left;
     }
-    set_deadline(client, client_check_ms(config_of(client)));
+    client_set_deadline(client, client_check_ms(client_config(client)));
     return true;
 }

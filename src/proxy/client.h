@@ -49,6 +49,18 @@ struct client {
     uint64_t stalled_left; /* bytes that were still to go at that check */
 };
 
+static inline struct loop *client_loop(const struct client *client)
+{
+    return &client->listener->worker->loop;
+}
+
+static inline const struct config_listener *client_config(const struct client *client)
+{
+    return client->listener->current->config;
+}
+
+/* The connection's one timer; what is due then, its state says. */
+void client_set_deadline(struct client *client, uint32_t ms);
 /* Keeps the bytes from which no head can be made yet, in place of what was kept. False: no memory. */
 bool client_keep(struct client *client, const char *data, size_t len);
 /* Keeps bytes that were read behind the current request; they are the beginning of the next one. False: no
