@@ -10,8 +10,8 @@ TSAN_SETUP := -Dbuildtype=debug -Doptimization=1 -Db_sanitize=thread -Db_lundef=
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
-# The program alone, as it is installed and measured: optimized over all files at once, which the many test
-# programs would only build slower for.
+# The program alone, as it is installed and measured: optimized over all files at once and by a profile of itself at
+# work (tools/build-trained), which the many test programs would only build slower for. TRAIN=no: without the profile.
 isobar: $(RELEASE)/build.ninja
 	@ninja -C $(RELEASE) --quiet src/cli/isobar
 
@@ -19,7 +19,7 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) -Dbuildtype=release -Doptimization=2
 
 $(RELEASE)/build.ninja:
-	@meson setup $(RELEASE) -Dbuildtype=release -Doptimization=2 -Db_lto=true
+	@tools/build-trained $(RELEASE)
 
 # Unit tests and the fuzzers' corpora, then the tests on real processes.
 test: all
