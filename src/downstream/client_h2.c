@@ -191,6 +191,7 @@ static bool open(struct client *client)
                                        .msg = worker->msg,
                                        .trailers = worker->trailers,
                                        .memory = http2_client_thread_memory(worker->muxes.http2),
+                                       .growth = http2_client_thread_growth(worker->muxes.http2),
                                        .max_streams = listener->current->config->http2.max_streams,
                                        .now_ns = worker->loop.now_ns});
     if (!h2->server) {

@@ -82,7 +82,7 @@ static enum conn_result layer_read(struct conn *conn, char *data, size_t cap, si
         buf_give(&worker_of(stream)->bufs, &stream->in);
     conn->can_read = stream->in || stream->in_ended;
     if (!stream->is_closed) {
-        http2_server_consume(stream->connection->server, stream->id, *n, false);
+        http2_server_consume(stream->connection->server, stream->id, &stream->window, *n, false);
         client_h2_flush_soon(stream->connection);
     }
     return CONN_OK;
@@ -179,7 +179,8 @@ void stream_finish(struct stream *stream)
     loop_timer_clear(&client->conn.timer);
     layer_shut(&client->conn);
     if (stream->in && !stream->is_closed) {
-        http2_server_consume(stream->connection->server, stream->id, buf_len(stream->in), false);
+        http2_server_consume(stream->connection->server, stream->id, &stream->window, buf_len(stream->in),
+                             false);
         buf_give(&worker_of(stream)->bufs, &stream->in);
     }
 }
@@ -245,6 +246,7 @@ static struct stream *open_stream(struct client_h2 *h2, int32_t id, bool ends)
                               .connection = h2,
                               .id = id,
                               .in_ended = ends};
+    http2_server_window_init(&stream->window);
     conn_init(&stream->client.conn, -1, NULL, on_due);
     stream->client.conn.layer = &layer;
     stream->client.conn.io.is_armed = true; /* its events come by way of the connection */
@@ -315,17 +317,16 @@ static void on_data(void *owner, void *user, char *data, size_t len)
     struct exchange *x = client->exchange;
     struct http2_server *server = stream->connection->server;
     if (!x || (x->request.is_done && !x->is_tunnel)) {
-        http2_server_consume(server, stream->id, len, false);
+        http2_server_consume(server, stream->id, &stream->window, len, false);
         stream->unwanted_bytes += len;
         if (!x && stream->unwanted_bytes > CLIENT_DISCARD_BYTES)
             stream_reset(stream, HTTP2_NO_ERROR);
         return;
     }
     if (!x->is_tunnel && !stream->in && request_push(x, data, len)) {
-        http2_server_consume(server, stream->id, len, !stream->has_waited);
+        http2_server_consume(server, stream->id, &stream->window, len, true);
         return;
     }
-    stream->has_waited = true;
     client->conn.can_read = true;
     if (!buf_append(&worker_of(stream)->bufs, &stream->in, slice_of(data, len)))
         exchange_abort(x, END_NO_MEMORY);

@@ -13,17 +13,17 @@ struct stream {
     struct client client;
     struct client_h2 *connection; /* borrows: outlives it */
     int32_t id;
-    bool in_ended;           /* the request's END_STREAM has come */
-    bool is_over;            /* the answer is written whole */
-    bool is_closed;          /* HTTP/2 knows it no more: nothing can be sent */
-    bool has_waited;         /* bytes of the body had to wait for the target */
-    struct buf *in;          /* owns: body bytes that the target did not take yet */
-    struct buf *in_trailers; /* owns: what follows them, as lines */
-    struct buf *trailers;    /* owns: of the answer, as lines */
-    uint64_t taken_bytes;    /* of the answer, by the connection */
-    uint64_t unwanted_bytes; /* of the request, that came when its answer was complete */
-    struct list node;        /* in connection->streams */
-    struct list waiting;     /* in connection->waiting while conn.out is set */
+    bool in_ended;              /* the request's END_STREAM has come */
+    bool is_over;               /* the answer is written whole */
+    bool is_closed;             /* HTTP/2 knows it no more: nothing can be sent */
+    struct http2_window window; /* what `in` may come to */
+    struct buf *in;             /* owns: body bytes that the target did not take yet */
+    struct buf *in_trailers;    /* owns: what follows them, as lines */
+    struct buf *trailers;       /* owns: of the answer, as lines */
+    uint64_t taken_bytes;       /* of the answer, by the connection */
+    uint64_t unwanted_bytes;    /* of the request, that came when its answer was complete */
+    struct list node;           /* in connection->streams */
+    struct list waiting;        /* in connection->waiting while conn.out is set */
 };
 
 extern const struct http2_server_handler stream_handler;

@@ -84,7 +84,7 @@ iso_err health_start(struct health **out)
     }
     buf_pool_init(&health->bufs);
     health->tls = tls_thread_new(&health->loop, &health->bufs);
-    health->http2 = http2_client_thread_new(&health->bufs);
+    health->http2 = http2_client_thread_new(&health->bufs, NULL);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread takes no signal */

@@ -190,7 +190,7 @@ static void read_answer(struct loop *loop, struct probe *probe)
     char data[16 << 10];
     enum health_reason reason;
     if (probe->is_http2) {
-        if (probe_h2_read(probe, &reason))
+        if (probe_h2_read(probe, loop->now_ns, &reason))
             finish(loop, probe, reason);
         return;
     }

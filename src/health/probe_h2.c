@@ -162,7 +162,7 @@ bool probe_h2_begin(struct probe *probe)
            http2_client_flush(&probe->client);
 }
 
-bool probe_h2_read(struct probe *probe, enum health_reason *reason)
+bool probe_h2_read(struct probe *probe, uint64_t now_ns, enum health_reason *reason)
 {
     char data[16 << 10];
     bool is_usable = true;
@@ -171,7 +171,7 @@ bool probe_h2_read(struct probe *probe, enum health_reason *reason)
         enum conn_result result = conn_read(&probe->conn, data, sizeof(data), &n);
         if (result == CONN_BLOCKED)
             break;
-        is_usable = result == CONN_OK && http2_client_feed(&probe->client, data, n);
+        is_usable = result == CONN_OK && http2_client_feed(&probe->client, data, n, now_ns);
     }
     if (!probe->is_decided && (!is_usable || !http2_client_flush(&probe->client)))
         decide(probe, HEALTH_REASON_CLOSED);

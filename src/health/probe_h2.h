@@ -15,7 +15,7 @@ void probe_h2_add_grpc_message(struct text *text, struct slice service);
 /* Sends the request on the probe's open connection. False: no memory, or the connection is broken. */
 bool probe_h2_begin(struct probe *probe);
 /* Reads what has come. True when the check is decided. */
-bool probe_h2_read(struct probe *probe, enum health_reason *reason);
+bool probe_h2_read(struct probe *probe, uint64_t now_ns, enum health_reason *reason);
 /* Before the connection is closed; nothing happens when nothing was begun. */
 void probe_h2_end(struct probe *probe);
 

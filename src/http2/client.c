@@ -98,6 +98,17 @@ static void on_settings(struct http2_client *client)
         nghttp2_session_get_remote_settings(client->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
+static const uint8_t pace_ping[8] = "pace";
+
+static void take_pong(struct http2_client *client, const nghttp2_frame *frame)
+{
+    if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
+        return;
+    client->awaits_pong = false;
+    if (memcmp(frame->ping.opaque_data, pace_ping, sizeof(pace_ping)) == 0)
+        http2_pace_answered(&client->pace, client->now_ns);
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
     struct http2_client *client = arg;
@@ -125,8 +136,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
             on_settings(client);
         break;
     case NGHTTP2_PING:
-        if (frame->hd.flags & NGHTTP2_FLAG_ACK)
-            client->awaits_pong = false;
+        take_pong(client, frame);
         break;
     case NGHTTP2_GOAWAY:
         client->is_leaving = true;
@@ -182,7 +192,7 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *fram
     return 0;
 }
 
-struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs)
+struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs, counter *growth)
 {
     struct http2_client_thread *thread = malloc(sizeof(*thread));
     nghttp2_session_callbacks *callbacks = NULL;
@@ -203,6 +213,7 @@ struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs)
     thread->option = option;
     thread->gathered = 0;
     thread->memory = (struct pieces){0};
+    thread->growth = growth;
     slab_init(&thread->streams, sizeof(struct http2_stream));
     return thread;
 }
@@ -210,6 +221,11 @@ struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs)
 struct pieces *http2_client_thread_memory(struct http2_client_thread *thread)
 {
     return &thread->memory;
+}
+
+counter *http2_client_thread_growth(struct http2_client_thread *thread)
+{
+    return thread->growth;
 }
 
 void http2_client_thread_free(struct http2_client_thread *thread)
@@ -290,8 +306,9 @@ static bool is_over(const struct http2_client *client)
     return !nghttp2_session_want_read(client->session) && !nghttp2_session_want_write(client->session);
 }
 
-bool http2_client_feed(struct http2_client *client, char *data, size_t len)
+bool http2_client_feed(struct http2_client *client, char *data, size_t len, uint64_t now_ns)
 {
+    client->now_ns = now_ns;
     ssize_t used = nghttp2_session_mem_recv(client->session, (const uint8_t *)data, len);
     deliver_touched(client);
     if (used < 0 || is_over(client))
@@ -320,6 +337,9 @@ static bool gather(struct http2_client *client)
 bool http2_client_flush(struct http2_client *client)
 {
     struct http2_client_thread *thread = client->thread;
+    if (client->pace.wants_ping && !client->is_broken)
+        nghttp2_submit_ping(client->session, NGHTTP2_FLAG_NONE, pace_ping);
+    client->pace.wants_ping = false;
     while (!client->is_broken && !client->conn->out) {
         if (!gather(client))
             client->is_broken = true;

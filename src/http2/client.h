@@ -5,9 +5,10 @@
  * when all of a read has been taken apart, so that a head, the body behind it and its end are one call or
  * two.
  *
- * Back-pressure: an owner that cannot take more leaves it here, at most WINDOW bytes a stream, and the server
- * gets no more credit for it; other streams of the connection go on. In the other direction what the server
- * gives no credit for stays with the stream, and the owner adds nothing before it has gone.
+ * Back-pressure: an owner that cannot take more leaves it here, at most what the stream's window was, and the
+ * server gets no more credit for it; other streams of the connection go on. Windows follow http2/window.h. In
+ * the other direction what the server gives no credit for stays with the stream, and the owner adds nothing
+ * before it has gone.
  *
  * One thread's; nothing is called before or after the calls below. Source: RFC 9113. */
 #ifndef ISOBAR_HTTP2_CLIENT_H
@@ -16,6 +17,7 @@
 #include "core/list.h"
 #include "core/slab.h"
 #include "http2/head.h"
+#include "http2/window.h"
 #include "net/conn.h"
 
 struct http2_client;
@@ -26,8 +28,10 @@ struct nghttp2_session;
 
 enum {
     HTTP2_CLIENT_WINDOW_BYTES = 256 * 1024, /* of a stream's body that may wait here for its owner */
-    HTTP2_CLIENT_CONN_WINDOW_BYTES = 4 * 1024 * 1024, /* the same of a connection, on its way */
-    HTTP2_CLIENT_HEAD_BYTES = 64 * 1024,              /* of an answer's head or trailers */
+    HTTP2_CLIENT_WINDOW_MOST =
+        4 * 1024 * 1024, /* the same of a stream whose owner has never kept it waiting */
+    HTTP2_CLIENT_CONN_WINDOW_BYTES = 16 * 1024 * 1024, /* of a connection, on its way: nothing waits by it */
+    HTTP2_CLIENT_HEAD_BYTES = 64 * 1024,               /* of an answer's head or trailers */
 };
 
 enum http2_fail {
@@ -80,10 +84,11 @@ struct http2_stream {
     bool is_closed;    /* nghttp2 has forgotten it */
     bool is_delivering;
     struct http2_head head, trailers;
-    struct slice held;        /* borrows from the read under way: body bytes not delivered yet */
-    struct buf *in;           /* owns: body bytes that the owner had no room for */
-    struct buf *out;          /* owns: body bytes to be sent */
-    struct buf *out_trailers; /* owns: lines, as HTTP/1 has them; NULL: none */
+    struct slice held;          /* borrows from the read under way: body bytes not delivered yet */
+    struct http2_window window; /* what `held` and `in` may come to */
+    struct buf *in;             /* owns: body bytes that the owner had no room for */
+    struct buf *out;            /* owns: body bytes to be sent */
+    struct buf *out_trailers;   /* owns: lines, as HTTP/1 has them; NULL: none */
 };
 
 struct http2_client {
@@ -91,6 +96,9 @@ struct http2_client {
     struct conn *conn;                  /* borrows */
     struct nghttp2_session *session;    /* owns */
     struct list streams, touched;
+    struct http2_pace pace;
+    struct http2_known known;
+    uint64_t now_ns;             /* of the last read */
     struct http2_stream *holder; /* whose `held` is the last one of this read */
     uint32_t n_streams;          /* with an owner, requested or not */
     uint64_t sent_bytes;         /* so far */
@@ -103,10 +111,12 @@ struct http2_client {
     bool had_requests;
 };
 
-/* What the clients of one thread share. `bufs` outlives it. Aborts when memory ends. */
-struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs);
+/* What the clients of one thread share. `bufs` outlives it, and so does `growth`, the gauge of http2/window.h
+ * (NULL: windows are bounded by stream only). Aborts when memory ends. */
+struct http2_client_thread *http2_client_thread_new(struct buf_pool *bufs, counter *growth);
 /* For other sessions of the thread. */
 struct pieces *http2_client_thread_memory(struct http2_client_thread *thread);
+counter *http2_client_thread_growth(struct http2_client_thread *thread);
 /* Every client must have ended. */
 void http2_client_thread_free(struct http2_client_thread *thread);
 
@@ -120,8 +130,8 @@ void http2_client_init(struct http2_client *client, struct http2_client_thread *
 void http2_client_close(struct http2_client *client);
 
 /* Takes bytes that were read, which may be changed in place, and delivers what came of them. False: the
- * connection is of no more use (and `is_broken`). */
-bool http2_client_feed(struct http2_client *client, char *data, size_t len);
+ * connection is of no more use (and `is_broken`). Units: `now_ns` monotonic. */
+bool http2_client_feed(struct http2_client *client, char *data, size_t len, uint64_t now_ns);
 /* Sends what is due as long as the connection takes it. False as above. Not within a call of the events. */
 bool http2_client_flush(struct http2_client *client);
 /* Asks for a sign of life; `awaits_pong` until it comes. */

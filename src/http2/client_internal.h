@@ -16,10 +16,14 @@ struct http2_client_thread {
     nghttp2_session_callbacks *callbacks; /* owns */
     nghttp2_option *option;               /* owns */
     struct pieces memory;                 /* of the sessions */
+    counter *growth;                      /* borrows: of their windows */
     struct http_message msg, trailers;    /* being handled */
     size_t gathered;
     char gather[GATHER_BYTES]; /* frames for one write */
 };
+
+/* Of a stream's window. */
+extern const struct http2_window_limits stream_window_limits;
 
 /* Something is to be delivered to the stream's owner. */
 void stream_touch(struct http2_stream *stream);

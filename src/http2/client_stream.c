@@ -6,6 +6,8 @@
 
 #include "http1/write.h"
 
+const struct http2_window_limits stream_window_limits = {HTTP2_CLIENT_WINDOW_BYTES, HTTP2_CLIENT_WINDOW_MOST};
+
 static struct buf_pool *bufs_of(const struct http2_stream *stream)
 {
     return stream->client->thread->bufs;
@@ -18,6 +20,7 @@ struct http2_stream *http2_stream_new(struct http2_client *client, const struct 
     if (!stream)
         return NULL;
     *stream = (struct http2_stream){.client = client, .events = events, .owner = owner};
+    http2_window_init(&stream->window, &stream_window_limits);
     list_init(&stream->touched);
     list_push_back(&client->streams, &stream->node);
     client->n_streams++;
@@ -38,6 +41,7 @@ void stream_settle(struct http2_stream *stream)
     buf_give(bufs_of(stream), &stream->in);
     buf_give(bufs_of(stream), &stream->out);
     buf_give(bufs_of(stream), &stream->out_trailers);
+    http2_window_shrink(&stream->window, &stream_window_limits, client->thread->growth);
     slab_give(&client->thread->streams, stream);
 }
 
@@ -179,10 +183,18 @@ void stream_touch(struct http2_stream *stream)
         list_push_back(&stream->client->touched, &stream->touched);
 }
 
-static void consume(struct http2_stream *stream, size_t len)
+/* The server may send as many bytes again. `at_once`: they had not to wait. */
+static void consume(struct http2_stream *stream, size_t len, bool at_once)
 {
-    if (len && !stream->is_closed && !stream->client->is_broken)
-        nghttp2_session_consume_stream(stream->client->session, stream->id, len);
+    struct http2_client *client = stream->client;
+    uint32_t before = stream->window.size;
+    if (!len || stream->is_closed || stream->in_ended || client->is_broken)
+        return;
+    uint32_t size = http2_window_take(&stream->window, &client->pace, &client->known, &stream_window_limits,
+                                      client->thread->growth, len, at_once, client->now_ns);
+    if (size != before)
+        nghttp2_session_set_local_window_size(client->session, NGHTTP2_FLAG_NONE, stream->id, (int32_t)size);
+    nghttp2_session_consume_stream(client->session, stream->id, len);
 }
 
 void stream_keep_held(struct http2_stream *stream)
@@ -201,7 +213,7 @@ void stream_take_body(struct http2_stream *stream, char *data, size_t len)
 {
     struct http2_client *client = stream->client;
     if (!stream->owner) {
-        consume(stream, len);
+        consume(stream, len, false);
         return;
     }
     if (stream->held.len && client->holder == stream) {
@@ -278,7 +290,7 @@ static void deliver_head(struct http2_stream *stream)
     thread->msg.reason = (struct slice){0}; /* HTTP/2 has none: whoever needs one takes the usual */
     struct slice body = take_pending(stream, &buf);
     stream->events->on_head(stream, &thread->msg, (char *)body.ptr, body.len);
-    consume(stream, body.len);
+    consume(stream, body.len, !buf);
     buf_give(thread->bufs, &buf);
     http2_head_fini(&stream->head, thread->bufs);
 }
@@ -288,7 +300,7 @@ static void deliver_body(struct http2_stream *stream)
     struct buf *buf = NULL;
     struct slice body = take_pending(stream, &buf);
     stream->events->on_body(stream, (char *)body.ptr, body.len);
-    consume(stream, body.len);
+    consume(stream, body.len, !buf);
     buf_give(bufs_of(stream), &buf);
 }
 

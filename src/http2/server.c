@@ -36,8 +36,18 @@ struct http2_server {
     int32_t last_id; /* the newest stream of the client */
     struct http2_closed closed;
     struct http2_walk walk;
+    counter *growth;
+    struct http2_window window; /* of the connection */
+    struct http2_pace pace;
+    struct http2_known known, known_of_streams;
     struct http2_budget budgets[HTTP2_FLOODS];
 };
+
+static const struct http2_window_limits connection_limits = {HTTP2_CONNECTION_WINDOW,
+                                                             HTTP2_CONNECTION_WINDOW_MOST};
+static const struct http2_window_limits stream_limits = {HTTP2_STREAM_WINDOW, HTTP2_STREAM_WINDOW_MOST};
+
+static const uint8_t pace_ping[8] = "pace"; /* other PINGs of ours are zeros */
 
 static void flood(struct http2_server *server, enum http2_flood what)
 {
@@ -216,6 +226,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     case NGHTTP2_PING:
         if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
             spend(server, HTTP2_FLOOD_PINGS);
+        else if (memcmp(frame->ping.opaque_data, pace_ping, sizeof(pace_ping)) == 0)
+            http2_pace_answered(&server->pace, server->now_ns);
         else
             server->handler->pong(server->owner);
         break;
@@ -273,11 +285,25 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
+static void set_window(struct http2_server *server, int32_t id, uint32_t before, uint32_t size)
+{
+    if (size != before)
+        nghttp2_session_set_local_window_size(server->session, NGHTTP2_FLAG_NONE, id, (int32_t)size);
+}
+
+/* An idle connection has no claim to what it grew by. */
+static void shrink_connection(struct http2_server *server)
+{
+    uint32_t before = server->window.size;
+    set_window(server, 0, before, http2_window_shrink(&server->window, &connection_limits, server->growth));
+}
+
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
 {
     struct http2_server *server = user;
     void *stream = stream_of(server, id);
-    server->n_streams--;
+    if (--server->n_streams == 0)
+        shrink_connection(server);
     http2_closed_note(&server->closed, id,
                       !server->out_at || nghttp2_session_get_stream_remote_close(session, id) == 1);
     if (stream)
@@ -411,9 +437,11 @@ struct http2_server *http2_server_new(const struct http2_server_options *options
                                     .trailers = options->trailers,
                                     .max_streams = options->max_streams,
                                     .walk.left = HTTP2_PREFACE_BYTES,
+                                    .growth = options->growth,
                                     .now_ns = options->now_ns};
     for (int i = 0; i < HTTP2_FLOODS; i++)
         http2_budget_init(&server->budgets[i], (enum http2_flood)i, options->now_ns);
+    http2_window_init(&server->window, &connection_limits);
     if (!open_session(server, options->memory))
         http2_server_free(&server);
     return server;
@@ -426,6 +454,7 @@ void http2_server_free(struct http2_server **server)
         return;
     *server = NULL;
     nghttp2_session_del(s->session);
+    http2_window_shrink(&s->window, &connection_limits, s->growth);
     http2_head_fini(&s->head, s->bufs);
     free(s);
 }
@@ -475,6 +504,9 @@ static void put_max_streams(struct http2_server *server, char *frame, size_t len
 size_t http2_server_send(struct http2_server *server, char *out, size_t cap)
 {
     iso_assert(cap >= HTTP2_OUT_BYTES);
+    if (server->pace.wants_ping)
+        nghttp2_submit_ping(server->session, NGHTTP2_FLAG_NONE, pace_ping);
+    server->pace.wants_ping = false;
     server->out_at = out;
     server->out_end = out + cap;
     while (server->out_end - server->out_at >= HTTP2_OUT_BYTES) {
@@ -528,20 +560,34 @@ void http2_server_reset(struct http2_server *server, int32_t id, enum http2_code
     reset(server, id, code);
 }
 
-void http2_server_consume(struct http2_server *server, int32_t id, size_t n, bool at_once)
+void http2_server_window_init(struct http2_window *window)
 {
-    int32_t window = nghttp2_session_get_stream_effective_local_window_size(server->session, id);
-    if (at_once && window > 0 && window < HTTP2_STREAM_WINDOW_MAX &&
-        nghttp2_session_get_stream_effective_recv_data_length(server->session, id) >= window / 2)
-        nghttp2_session_set_local_window_size(server->session, NGHTTP2_FLAG_NONE, id,
-                                              window < HTTP2_STREAM_WINDOW_MAX / 2 ? window * 2
-                                                                                   : HTTP2_STREAM_WINDOW_MAX);
-    nghttp2_session_consume(server->session, id, n);
+    http2_window_init(window, &stream_limits);
+}
+
+static void consume_connection(struct http2_server *server, size_t n, bool at_once)
+{
+    uint32_t before = server->window.size;
+    set_window(server, 0, before,
+               http2_window_take(&server->window, &server->pace, &server->known, &connection_limits,
+                                 server->growth, n, at_once, server->now_ns));
+    nghttp2_session_consume_connection(server->session, n);
+}
+
+void http2_server_consume(struct http2_server *server, int32_t id, struct http2_window *window, size_t n,
+                          bool at_once)
+{
+    uint32_t before = window->size;
+    set_window(server, id, before,
+               http2_window_take(window, &server->pace, &server->known_of_streams, &stream_limits, NULL, n,
+                                 at_once, server->now_ns));
+    nghttp2_session_consume_stream(server->session, id, n);
+    consume_connection(server, n, at_once);
 }
 
 void http2_server_discard(struct http2_server *server, size_t n)
 {
-    nghttp2_session_consume_connection(server->session, n);
+    consume_connection(server, n, false);
 }
 
 void http2_server_give_notice(struct http2_server *server)

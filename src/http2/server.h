@@ -11,8 +11,9 @@
 #define ISOBAR_HTTP2_SERVER_H
 
 #include "core/scratch.h"
-#include "http2/head.h"
 #include "core/pieces.h"
+#include "http2/head.h"
+#include "http2/window.h"
 
 #define HTTP2_PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -78,16 +79,18 @@ struct http2_server_options {
     struct buf_pool *bufs;          /* borrows: the worker's, like the two below */
     struct http_message *msg, *trailers;
     struct pieces *memory; /* borrows: the worker's; NULL: malloc()'s */
+    counter *growth;       /* borrows: of http2/window.h; NULL: windows are bounded by connection only */
     uint32_t max_streams;
     uint64_t now_ns;
 };
 
 enum {
+    /* What of one request's body may wait for its target, and of all requests of a connection together; as
+     * far as they grow (http2/window.h). */
     HTTP2_STREAM_WINDOW = 65535,
+    HTTP2_STREAM_WINDOW_MOST = 2 * 1024 * 1024,
     HTTP2_CONNECTION_WINDOW = 1024 * 1024,
-    /* A window that its target empties as fast as it fills grows up to this: 64 KiB a round trip is little.
-     */
-    HTTP2_STREAM_WINDOW_MAX = 512 * 1024,
+    HTTP2_CONNECTION_WINDOW_MOST = 4 * 1024 * 1024,
 };
 
 struct http2_server;
@@ -115,9 +118,12 @@ size_t http2_server_answer(struct http2_server *server, int32_t id, const struct
 /* peek() has something new to say. */
 void http2_server_resume(struct http2_server *server, int32_t id);
 void http2_server_reset(struct http2_server *server, int32_t id, enum http2_code code);
-/* The target has taken bytes of the body: the client may send as many more. `at_once`: before any other had
- * to wait, so that a larger window would have been used. */
-void http2_server_consume(struct http2_server *server, int32_t id, size_t n, bool at_once);
+/* For each stream, kept by its owner. */
+void http2_server_window_init(struct http2_window *window);
+/* The target has taken bytes of the body: the client may send as many more. `at_once`: without having waited,
+ * so that a larger window might be used. */
+void http2_server_consume(struct http2_server *server, int32_t id, struct http2_window *window, size_t n,
+                          bool at_once);
 
 /* Bytes of a stream that is over, and that nobody will take. */
 void http2_server_discard(struct http2_server *server, size_t n);

@@ -66,6 +66,7 @@ struct worker_counters {
 #define COUNTER_IN_WORKER_TARGET(id)
 #include "observe/counters.def"
 #undef COUNTER
+    counter h2_window_growth; /* gauge */
 } ISO_CACHE_ALIGN;
 
 struct listener_counters {

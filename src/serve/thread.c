@@ -246,7 +246,8 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->msg = malloc(sizeof(*worker->msg));
     worker->trailers = malloc(sizeof(*worker->trailers));
     iso_assert(worker->rbuf && worker->scratch && worker->token && worker->msg && worker->trailers);
-    muxes_init(&worker->muxes, &worker->pool, &carrier_h2_mux_events, worker->rbuf, WORKER_READ_BYTES);
+    muxes_init(&worker->muxes, &worker->pool, &carrier_h2_mux_events, worker->rbuf, WORKER_READ_BYTES,
+               &worker->counters.h2_window_growth);
     forward_pending_init(worker);
     retry_init(worker);
     drain_init(worker);

@@ -24,10 +24,10 @@ static struct backend_worker *mine(const struct mux *mux)
 }
 
 void muxes_init(struct muxes *muxes, struct pool *pool, const struct mux_events *events, char *read_buf,
-                size_t read_bytes)
+                size_t read_bytes, counter *growth)
 {
     *muxes = (struct muxes){.pool = pool, .events = events, .read_buf = read_buf, .read_bytes = read_bytes};
-    muxes->http2 = http2_client_thread_new(pool->bufs);
+    muxes->http2 = http2_client_thread_new(pool->bufs, growth);
     slab_init(&muxes->slab, sizeof(struct mux));
 }
 
@@ -234,7 +234,7 @@ static void read_all(struct mux *mux)
         }
         mux->heard_ns = mux->used_ns = loop_of(mux)->now_ns;
         counter_add(&mine(mux)->counters.received_bytes, n);
-        if (!http2_client_feed(&mux->client, mux->muxes->read_buf, n)) {
+        if (!http2_client_feed(&mux->client, mux->muxes->read_buf, n, mux->heard_ns)) {
             mux->has_ended = true;
             return;
         }

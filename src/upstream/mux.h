@@ -65,8 +65,9 @@ struct mux_wish {
     uint32_t idle_ms;
 };
 
+/* `growth`: as of http2_client_thread_new(). */
 void muxes_init(struct muxes *muxes, struct pool *pool, const struct mux_events *events, char *read_buf,
-                size_t read_bytes);
+                size_t read_bytes, counter *growth);
 /* Every mux must have ended. */
 void muxes_fini(struct muxes *muxes);
 

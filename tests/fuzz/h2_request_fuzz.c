@@ -22,6 +22,7 @@ static struct http2_server *server;
 struct stream {
     int32_t id;
     bool has_body, ended, is_answered;
+    struct http2_window window;
 };
 static struct stream streams[256];
 static size_t n_streams;
@@ -80,6 +81,7 @@ static void *on_request(void *owner, int32_t id, struct http_message *m, size_t 
         return NULL;
     struct stream *stream = &streams[n_streams++];
     *stream = (struct stream){.id = id, .has_body = !ends, .ended = ends};
+    http2_server_window_init(&stream->window);
     if (id % 4 == 1)
         answer(stream);
     return stream;
@@ -95,7 +97,7 @@ static void on_data(void *owner, void *user, char *data, size_t len)
 {
     struct stream *stream = user;
     iso_assert(stream->has_body && !stream->ended);
-    http2_server_consume(server, stream->id, len, len & 1);
+    http2_server_consume(server, stream->id, &stream->window, len, len & 1);
 }
 
 static void on_ended(void *owner, void *user, const struct http_message *m)

@@ -16,6 +16,7 @@ static const struct h1_limits limits = {.head_bytes = 8192, .uri_bytes = 4096, .
 static struct buf_pool bufs;
 static struct http_message msg, trailers;
 static struct http2_server *server;
+static uint64_t now_ns = NS_PER_S;
 static struct slice body; /* what the answer still has */
 
 static struct {
@@ -110,7 +111,7 @@ static void receive(const char *bytes, size_t len)
 {
     char *copy = malloc(len);
     memcpy(copy, bytes, len);
-    http2_server_receive(server, copy, len, NS_PER_S);
+    http2_server_receive(server, copy, len, now_ns);
     free(copy);
 }
 
@@ -227,30 +228,52 @@ static void a_window_opens_only_when_bytes_were_taken(void **state)
         receive_frame(DATA, 0, 1, bytes, sizeof(bytes));
     assert_int_equal(saw.data_bytes, 60000);
     assert_int_equal(sends(WINDOW_UPDATE, NULL), 0);
-    http2_server_consume(server, 1, 60000, false);
+    struct http2_window window;
+    http2_server_window_init(&window);
+    http2_server_consume(server, 1, &window, 60000, false);
     const char *increment = NULL;
     assert_int_equal(sends(WINDOW_UPDATE, &increment), 1);
     assert_memory_equal(increment, "\0\0\xea\x60", 4);
 }
 
-static void a_window_grows_for_a_target_that_takes_all_at_once(void **state)
+/* A body of 60,000 bytes that its target takes `at_once` or not; returns what more the client may send. */
+static uint64_t credit_for_body(struct http2_window *window, bool at_once)
 {
     static const char bytes[400];
-    receive_request(1, true, false);
-    sends(SETTINGS, NULL);
+    uint64_t given = 0;
+    struct http2_walk walk = {0};
     out_len = 0;
     for (int i = 0; i < 150; i++) {
         receive_frame(DATA, 0, 1, bytes, sizeof(bytes));
-        http2_server_consume(server, 1, sizeof(bytes), true);
+        http2_server_consume(server, 1, window, sizeof(bytes), at_once);
     }
-    assert_true(sends(WINDOW_UPDATE, NULL) >= 1);
-    uint64_t given = 0;
-    struct http2_walk walk = {0};
+    sends(WINDOW_UPDATE, NULL);
     for (size_t at = 0; http2_walk_next(&walk, out, out_len, &at);)
         if (http2_walk_type(&walk) == WINDOW_UPDATE && http2_walk_stream(&walk) == 1)
             given += (uint64_t)(unsigned char)out[at + 1] << 16 | (uint64_t)(unsigned char)out[at + 2] << 8 |
                      (unsigned char)out[at + 3];
-    assert_true(given > 60000); /* more than was taken */
+    return given;
+}
+
+static void a_window_grows_by_what_came_until_a_ping_was_answered(void **state)
+{
+    struct http2_window window;
+    const char *ping = NULL;
+    http2_server_window_init(&window);
+    receive_request(1, true, false);
+    sends(SETTINGS, NULL);
+    assert_true(credit_for_body(&window, true) <= 60000); /* the half that is left was asked about */
+    assert_int_equal(sends(PING, &ping), 1);
+    char ack[8];
+    memcpy(ack, ping, sizeof(ack));
+    credit_for_body(&window, true);
+    now_ns += 100 * NS_PER_MS;
+    receive_frame(PING, 1, 0, ack, sizeof(ack));
+    now_ns += 100 * NS_PER_MS;
+    assert_true(credit_for_body(&window, true) > 90000); /* more than was taken */
+    assert_in_range(window.size, 90 * 1000, 300 * 1000);
+    credit_for_body(&window, false);
+    assert_int_equal(window.size, HTTP2_STREAM_WINDOW);
 }
 
 static void a_reset_of_the_client_is_told(void **state)
@@ -327,7 +350,7 @@ int main(void)
         T(a_request_is_told_and_its_answer_sent),
         T(streams_beyond_the_limit_are_refused_C_067),
         T(a_window_opens_only_when_bytes_were_taken),
-        T(a_window_grows_for_a_target_that_takes_all_at_once),
+        T(a_window_grows_by_what_came_until_a_ping_was_answered),
         T(a_reset_of_the_client_is_told),
         T(a_length_that_its_data_contradicts_is_an_error_of_the_stream),
         T(leaving_is_a_notice_and_then_the_last_stream_C_057),
