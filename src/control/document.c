@@ -4,6 +4,8 @@
 #include "config/diff.h"
 #include "config/json_write.h"
 #include "config/load.h"
+#include "config/same.h"
+#include "config/schema.h"
 #include "control/idempotency.h"
 #include "control/versions.h"
 #include "core/clock.h"
@@ -46,6 +48,19 @@ void document_write_changes(const struct config *from, const struct config *to, 
     }
     text_printf(out, *joint == '[' ? "[]" : "]");
     arena_fini(&arena);
+}
+
+/* Tells the changes between documents that are not the same. True when both mean the same. */
+static bool tell_changes(const struct config *from, const struct config *to, struct text *out)
+{
+    document_write_changes(from, to, out);
+    if (!slice_eq(text_slice(out), SLICE("[]")))
+        return false;
+    bool is_same = config_same(&schema_config, from, to);
+    out->len = 0;
+    text_printf(out, "[{\"object\":\"config\",\"change\":\"changed\",\"what\":\"%s\"}]",
+                is_same ? "the same in other words" : "the order of items");
+    return is_same;
 }
 
 static void remember(struct document *document, struct slice who, uint64_t wall_ms, struct slice changes,
@@ -190,12 +205,12 @@ static void on_published(void *arg)
 {
     struct change *change = arg;
     struct document *document = change->document;
-    if (change->fresh) {
+    if (change->fresh && !change->is_unchanged) {
         doc_fini(&document->doc);
         adopt_doc(document, change->fresh);
         free(change->fresh);
         change->fresh = NULL;
-    } else {
+    } else if (!change->fresh) {
         doc_edit_redo(&change->edit);
     }
     come_into_force(document, change);
@@ -214,10 +229,9 @@ static void publish(struct change *change)
 static void prepare(struct change *change, struct config *config)
 {
     struct document *document = change->document;
-    const struct config *before = document_config(document);
     change->config = config;
     iso_err err = document->hooks.prepare(document->hooks.owner, &config, change->reads_files, &change->diag);
-    bool is_committed = change->stored_version || !document->hooks.commit;
+    bool is_committed = change->stored_version || change->is_unchanged || !document->hooks.commit;
     if (!err && !is_committed)
         json_write(change->fresh ? change->fresh->root : document->doc.root, document->hooks.local_keys,
                    &change->json);
@@ -228,8 +242,9 @@ static void prepare(struct change *change, struct config *config)
         refuse(change, err == ISO_ERR_SYSTEM ? CHANGE_FAILED : CHANGE_REFUSED);
         return;
     }
-    document_write_changes(before, change->config, &change->changes);
-    change->version = change->stored_version ? change->stored_version : document->version + 1;
+    change->version = change->stored_version ? change->stored_version
+                      : change->is_unchanged ? document->version
+                                             : document->version + 1;
     if (is_committed)
         publish(change);
     else
@@ -318,6 +333,15 @@ static void take(struct document *document, struct change *change)
         config_free(config);
         return;
     }
+    change->is_unchanged =
+        !change->stored_version && change->reads_files && changes_nothing(document, change);
+    bool is_same = !change->is_unchanged && tell_changes(document_config(document), config, &change->changes);
+    if (is_same && change->is_by_meaning) {
+        doc_edit_undo(&change->edit);
+        config_free(config);
+        finish(change, CHANGE_NONE, NULL);
+        return;
+    }
     prepare(change, config);
 }
 
@@ -332,6 +356,8 @@ static void run_queue(struct document *document)
         document->n_queued--;
         compact(document);
         take(document, change);
+        if (!document->at_hand)
+            compact(document);
     }
     if (!document->at_hand)
         compact(document);

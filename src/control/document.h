@@ -67,8 +67,9 @@ struct change {
     struct api_call *call; /* whom to answer, by api_finish() after `done`; NULL: nobody */
     struct slice who;      /* for the history */
     bool is_dry_run;
-    bool is_patient;  /* see document_hooks.publish */
-    bool reads_files; /* see document_hooks.prepare */
+    bool is_by_meaning; /* what only says the same in other words (a default) is no change */
+    bool is_patient;    /* see document_hooks.publish */
+    bool reads_files;   /* see document_hooks.prepare */
     /* Makes the steps in change->edit, or fills change->fresh. False: refused, and the call has its answer.
      */
     bool (*make)(struct change *change);
@@ -82,6 +83,7 @@ struct change {
     struct doc_edit edit;
     struct iso_diag diag;
     uint64_t version;
+    bool is_unchanged;           /* the document is as it was; only files are read anew */
     const struct config *config; /* what is or would be in force */
 
     /* The whole document anew, in place of steps; owned. */

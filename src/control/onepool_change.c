@@ -133,11 +133,15 @@ void onepool_change_submit(struct api_call *call, const struct onepool_change_ki
         api_fail(call, 405, "read_only", "", "the configuration of this process cannot be changed");
         return;
     }
-    *change = (struct onepool_change){
-        .change = {.call = call, .who = call->who, .make = make, .done = done, .free = release},
-        .kind = kind,
-        .group_name = arena_slice(&call->arena, group->config->name),
-        .server_id = call->n_params ? call->params[0] : (struct slice){0}};
+    *change = (struct onepool_change){.change = {.call = call,
+                                                 .who = call->who,
+                                                 .is_by_meaning = true,
+                                                 .make = make,
+                                                 .done = done,
+                                                 .free = release},
+                                      .kind = kind,
+                                      .group_name = arena_slice(&call->arena, group->config->name),
+                                      .server_id = call->n_params ? call->params[0] : (struct slice){0}};
     diag_init(&change->body_diag);
     doc_init(&change->body, "", &change->body_diag);
     if (!read_body(call, change)) {
