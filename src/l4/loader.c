@@ -246,7 +246,7 @@ static bool reuse_maps(struct l4_loader *loader, uint64_t *flow_seed)
 
 /* ---- mapping ---- */
 
-static void *map_memory(struct l4_loader *loader, int fd, bool write, size_t *stride)
+void *l4_map_memory(struct l4_loader *loader, int fd, bool write, size_t *stride)
 {
     struct bpf_map_info info = {0};
     uint32_t bytes = sizeof(info);
@@ -268,15 +268,15 @@ static iso_err map_tables(struct l4_loader *loader, struct iso_diag *diag)
 {
     struct l4_view *view = &loader->view;
     typeof(loader->skel->maps) *maps = &loader->skel->maps;
-    view->control = map_memory(loader, bpf_map__fd(maps->l4_control), true, NULL);
-    view->banks = map_memory(loader, bpf_map__fd(maps->l4_vips), true, NULL);
-    view->reals = map_memory(loader, bpf_map__fd(maps->l4_reals), true, NULL);
-    view->rings = map_memory(loader, bpf_map__fd(maps->l4_rings), true, &view->ring_stride);
-    view->moves = map_memory(loader, bpf_map__fd(maps->l4_moves), true, &view->move_stride);
-    view->flows = map_memory(loader, bpf_map__fd(maps->l4_flows), true, NULL);
-    view->vip_count = map_memory(loader, bpf_map__fd(maps->l4_vip_count), true, NULL);
-    view->real_count = map_memory(loader, bpf_map__fd(maps->l4_real_count), true, NULL);
-    view->cpus = map_memory(loader, bpf_map__fd(maps->l4_cpus), true, NULL);
+    view->control = l4_map_memory(loader, bpf_map__fd(maps->l4_control), true, NULL);
+    view->banks = l4_map_memory(loader, bpf_map__fd(maps->l4_vips), true, NULL);
+    view->reals = l4_map_memory(loader, bpf_map__fd(maps->l4_reals), true, NULL);
+    view->rings = l4_map_memory(loader, bpf_map__fd(maps->l4_rings), true, &view->ring_stride);
+    view->moves = l4_map_memory(loader, bpf_map__fd(maps->l4_moves), true, &view->move_stride);
+    view->flows = l4_map_memory(loader, bpf_map__fd(maps->l4_flows), true, NULL);
+    view->vip_count = l4_map_memory(loader, bpf_map__fd(maps->l4_vip_count), true, NULL);
+    view->real_count = l4_map_memory(loader, bpf_map__fd(maps->l4_real_count), true, NULL);
+    view->cpus = l4_map_memory(loader, bpf_map__fd(maps->l4_cpus), true, NULL);
     if (!view->control || !view->banks || !view->reals || !view->rings || !view->moves || !view->flows ||
         !view->vip_count || !view->real_count || !view->cpus)
         return l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot map the tables", "/l4");
@@ -333,7 +333,7 @@ iso_err l4_loader_open(const struct l4_spec *spec, struct l4_loader **out, struc
     loader->node.interfaces = arena_array(&loader->arena, struct slice, spec->node.n_interfaces + 1);
     for (uint32_t i = 0; i < spec->node.n_interfaces; i++)
         loader->node.interfaces[i] = arena_slice(&loader->arena, spec->node.interfaces[i]);
-    loader->clock_fd = loader->samples_fd = loader->ids_fd = -1;
+    loader->program_fd = loader->clock_fd = loader->samples_fd = loader->ids_fd = -1;
     l4_prepare_libbpf();
 
     uint32_t hz = measure_hz();
@@ -363,6 +363,7 @@ iso_err l4_loader_open(const struct l4_spec *spec, struct l4_loader **out, struc
     loader->view.control->flow_seed = flow_seed;
     loader->view.control->ring_seed = spec->node.hash_seed;
     loader->view.control->region_sets = loader->view.region_sets;
+    loader->program_fd = bpf_program__fd(loader->skel->progs.isobar_l4);
     loader->clock_fd = bpf_program__fd(loader->skel->progs.l4_clock);
     loader->samples_fd = bpf_map__fd(loader->skel->maps.l4_samples);
     loader->ids_fd = bpf_map__fd(loader->skel->maps.l4_server_ids);
@@ -381,7 +382,7 @@ static void *peek_map(struct l4_loader *loader, const char *pin, const char *nam
     int fd = bpf_obj_get(l4_pin_path(&loader->arena, slice_str(pin), name));
     if (fd < 0)
         return NULL;
-    void *at = map_memory(loader, fd, false, stride);
+    void *at = l4_map_memory(loader, fd, false, stride);
     if (n && !bpf_obj_get_info_by_fd(fd, &info, &bytes))
         *n = info.max_entries;
     close(fd);
@@ -393,7 +394,7 @@ iso_err l4_loader_peek(const char *pin, struct l4_loader **out, struct iso_diag 
     struct l4_loader *loader = calloc(1, sizeof(*loader));
     iso_assert(loader != NULL);
     arena_init(&loader->arena);
-    loader->clock_fd = loader->samples_fd = loader->ids_fd = -1;
+    loader->program_fd = loader->clock_fd = loader->samples_fd = loader->ids_fd = -1;
     l4_prepare_libbpf();
     struct l4_view *view = &loader->view;
     view->control = peek_map(loader, pin, "l4_control", NULL, NULL);
@@ -448,114 +449,4 @@ void l4_loader_close(struct l4_loader *loader)
         close(loader->samples_fd);
     arena_fini(&loader->arena);
     free(loader);
-}
-
-/* ---- running ---- */
-
-const struct l4_view *l4_loader_view(const struct l4_loader *loader)
-{
-    return &loader->view;
-}
-
-bool l4_loader_took_over(const struct l4_loader *loader)
-{
-    return loader->took_over;
-}
-
-int l4_loader_program(const struct l4_loader *loader)
-{
-    return bpf_program__fd(loader->skel->progs.isobar_l4);
-}
-
-uint32_t l4_loader_tick(struct l4_loader *loader)
-{
-    char frame[64] = {0};
-    LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = sizeof(frame));
-    if (loader->clock_fd >= 0 && bpf_prog_test_run_opts(loader->clock_fd, &opts))
-        log_warning("l4: the clock program did not run: %s", strerror(errno));
-    return __atomic_load_n(&loader->view.control->tick, __ATOMIC_RELAXED);
-}
-
-iso_err l4_loader_run(struct l4_loader *loader, const void *frame, uint32_t bytes, void *out,
-                      uint32_t out_cap, uint32_t *out_bytes, uint32_t *verdict)
-{
-    LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = bytes, .data_out = out,
-                .data_size_out = out_cap, .repeat = 1);
-    if (bpf_prog_test_run_opts(l4_loader_program(loader), &opts))
-        return ISO_ERR_SYSTEM;
-    *out_bytes = opts.data_size_out;
-    *verdict = opts.retval;
-    return ISO_OK;
-}
-
-static bool names_server_id(const struct l4_spec *spec, uint32_t id)
-{
-    for (uint32_t i = 0; i < spec->n_reals; i++)
-        if (spec->reals[i].server_ids[0] == id || spec->reals[i].server_ids[1] == id)
-            return true;
-    return false;
-}
-
-iso_err l4_loader_server_ids(struct l4_loader *loader, const struct l4_spec *spec)
-{
-    /* New ones first: an id that stays is never missing in between. */
-    for (uint32_t i = 0; i < spec->n_reals; i++) {
-        uint32_t real = l4_real_id(&loader->view, &spec->reals[i].ip, spec->reals[i].gue);
-        for (size_t j = 0; j < iso_countof(spec->reals[i].server_ids); j++)
-            if (spec->reals[i].server_ids[j] && real &&
-                bpf_map_update_elem(loader->ids_fd, &spec->reals[i].server_ids[j], &real, BPF_ANY))
-                return ISO_ERR_SYSTEM;
-    }
-    uint32_t key, next, *at = NULL;
-    while (!bpf_map_get_next_key(loader->ids_fd, at, &next)) {
-        if (names_server_id(spec, next)) {
-            key = next;
-            at = &key;
-        } else {
-            bpf_map_delete_elem(loader->ids_fd, &next);
-        }
-    }
-    return ISO_OK;
-}
-
-/* ---- samples ---- */
-
-iso_err l4_loader_set_sampling(struct l4_loader *loader, const char *pin, uint32_t every,
-                               struct iso_diag *diag)
-{
-    int fd = bpf_obj_get(l4_pin_path(&loader->arena, slice_str(pin), "l4_control"));
-    struct l4_control *control = fd < 0 ? NULL : map_memory(loader, fd, true, NULL);
-    if (fd >= 0)
-        close(fd);
-    if (!control)
-        return l4_complain(diag, ISO_ERR_SYSTEM, errno, "cannot write the pinned control map", pin);
-    __atomic_store_n(&control->sample_every, every, __ATOMIC_RELAXED);
-    return ISO_OK;
-}
-
-static void on_sample(void *arg, int cpu, void *data, uint32_t size)
-{
-    struct l4_loader *loader = arg;
-    const struct l4_sample *head = data;
-    if (size > sizeof(*head))
-        loader->sample_fn(loader->sample_arg, head, head + 1, size - (uint32_t)sizeof(*head));
-}
-
-static void on_lost(void *arg, int cpu, unsigned long long n)
-{
-    ((struct l4_loader *)arg)->samples_lost += n;
-}
-
-iso_err l4_loader_samples(struct l4_loader *loader, int timeout_ms, l4_sample_fn *fn, void *arg,
-                          uint64_t *lost)
-{
-    loader->sample_fn = fn;
-    loader->sample_arg = arg;
-    if (!loader->samples)
-        loader->samples = perf_buffer__new(loader->samples_fd, 16, on_sample, on_lost, loader, NULL);
-    if (!loader->samples)
-        return ISO_ERR_SYSTEM;
-    int n = perf_buffer__poll(loader->samples, timeout_ms);
-    *lost = loader->samples_lost;
-    return n < 0 && n != -EINTR ? ISO_ERR_SYSTEM : ISO_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What loader.c and attach.c share. */
+/* What loader.c, loader_run.c and attach.c share. */
 #ifndef ISOBAR_L4_LOADER_INTERNAL_H
 #define ISOBAR_L4_LOADER_INTERNAL_H
 
@@ -19,8 +19,8 @@ struct l4_loader {
         size_t bytes;
     } mappings[16];
     uint32_t n_mappings;
-    int clock_fd, samples_fd, ids_fd; /* -1: none */
-    struct perf_buffer *samples;      /* owns */
+    int program_fd, clock_fd, samples_fd, ids_fd; /* -1: none */
+    struct perf_buffer *samples;                  /* owns */
     l4_sample_fn *sample_fn;
     void *sample_arg;
     uint64_t samples_lost;
@@ -40,6 +40,9 @@ iso_err l4_attach_program(struct arena *arena, struct slice pin, const char *int
 void l4_detach_interface(const char *pin, const char *name);
 /* A line of `diag` with errno's text and what the operator can do about it. */
 iso_err l4_complain(struct iso_diag *diag, iso_err err, int error, const char *what, const char *name);
+/* The memory of a map of that descriptor, unmapped with the loader; NULL: errno says why. `stride` (NULL: not
+ * wanted) is how far its values are apart. */
+void *l4_map_memory(struct l4_loader *loader, int fd, bool write, size_t *stride);
 /* PIN/name; the buffer is the loader's arena. */
 const char *l4_pin_path(struct arena *arena, struct slice pin, const char *name);
 
