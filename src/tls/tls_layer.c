@@ -1,162 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tls/tls_layer.h"
 
-#include "core/clock.h"
-#include "core/slab.h"
 #include "tls/fault.h"
 #include "tls/server.h"
-#include "tls/tls_conn.h"
+#include "tls/tls_thread.h"
 
-#include <errno.h>
 #include <openssl/err.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 
-enum {
-    IN_BYTES = 64 * 1024,
-    OUT_BYTES = 192 * 1024, /* a read of 128 KiB as records, and a head */
-    RECORD_BYTES = 16 * 1024,
-    OVERHEAD_BYTES = 256, /* of a record, at most */
-    /* A step that signs takes 250 us, the one after it 30 us: others wait half a millisecond at most. */
-    STEPS_PER_TURN = 2,
-    RESUMED_PER_TURN = 16, /* of those that wait, looked at in a turn */
-};
-
-struct tls_thread {
-    struct loop *loop;     /* borrows */
-    struct buf_pool *bufs; /* borrows */
-    struct slab slab;      /* of struct tls_conn */
-    BIO_METHOD *method;    /* owns */
-    BIO *bio;              /* owns; one for all: only one connection is worked on at a time */
-    size_t in_at, in_end;  /* the window in `in` that OpenSSL has not taken */
-    size_t out_len;
-    struct conn *sending; /* whose output `out` is; for when it does not fit */
-    bool out_failed;
-    struct list waiting; /* of struct tls_conn, oldest first */
-    struct loop_later later;
-    uint64_t turn; /* that `steps` counts in */
-    uint32_t steps;
-    struct ticket_chain tickets;
-    char stage[RECORD_BYTES]; /* small pieces become one record here */
-    char in[IN_BYTES];
-    char out[OUT_BYTES];
-};
-
-/* ---- between OpenSSL and the thread's buffers ---- */
-
-static int bio_read(BIO *bio, char *data, int cap)
-{
-    struct tls_thread *thread = BIO_get_data(bio);
-    size_t left = thread->in_end - thread->in_at, n = (size_t)cap < left ? (size_t)cap : left;
-    BIO_clear_retry_flags(bio);
-    if (n == 0) {
-        BIO_set_retry_read(bio);
-        return -1;
-    }
-    memcpy(data, thread->in + thread->in_at, n);
-    thread->in_at += n;
-    return (int)n;
-}
-
-/* Sends or queues what was gathered. A socket that is only connected (we are the client, in the handshake)
- * has nothing before it: what it does not take at once means that something is wrong with it. */
-static enum conn_result push(struct tls_thread *thread)
-{
-    struct conn *conn = thread->sending;
-    struct iovec all = {thread->out, thread->out_len};
-    thread->out_len = 0;
-    if (thread->out_failed)
-        return CONN_FAILED;
-    if (all.iov_len == 0)
-        return conn->out ? CONN_BLOCKED : CONN_OK;
-    if (!conn->is_connecting)
-        return conn_send(conn, thread->bufs, &all, 1);
-    ssize_t n = send(conn->io.fd, all.iov_base, all.iov_len, MSG_NOSIGNAL);
-    return n == (ssize_t)all.iov_len ? CONN_OK : CONN_FAILED;
-}
-
-static int bio_write(BIO *bio, const char *data, int len)
-{
-    struct tls_thread *thread = BIO_get_data(bio);
-    size_t n = (size_t)len;
-    BIO_clear_retry_flags(bio);
-    iso_assert(n <= OUT_BYTES);
-    if (n > OUT_BYTES - thread->out_len && push(thread) == CONN_FAILED)
-        thread->out_failed = true;
-    memcpy(thread->out + thread->out_len, data, n);
-    thread->out_len += n;
-    return len;
-}
-
-static long bio_ctrl(BIO *bio, int what, long number, void *pointer)
-{
-    return what == BIO_CTRL_FLUSH;
-}
-
-static void resume_waiting(struct loop *loop, struct loop_later *later)
-{
-    struct tls_thread *thread = container_of(later, struct tls_thread, later);
-    struct list *mark = thread->waiting.prev; /* those that join meanwhile come next time */
-    for (int i = 0; i < RESUMED_PER_TURN && !list_is_empty(&thread->waiting); i++) {
-        struct list *node = thread->waiting.next;
-        struct tls_conn *tls = container_of(node, struct tls_conn, waiting);
-        struct loop_io *io = &tls->conn->io;
-        bool is_last = node == mark;
-        if (thread->turn == loop->turns && thread->steps >= STEPS_PER_TURN)
-            break;
-        list_remove(node);
-        io->on_ready(loop, io, EPOLLIN | EPOLLOUT);
-        if (is_last)
-            break;
-    }
-    if (!list_is_empty(&thread->waiting))
-        loop_later(loop, later);
-}
-
-struct tls_thread *tls_thread_new(struct loop *loop, struct buf_pool *bufs)
-{
-    struct tls_thread *thread = malloc(sizeof(*thread));
-    iso_assert(thread != NULL);
-    memset(thread, 0, offsetof(struct tls_thread, stage));
-    thread->loop = loop;
-    thread->bufs = bufs;
-    slab_init(&thread->slab, sizeof(struct tls_conn));
-    list_init(&thread->waiting);
-    loop_later_init(&thread->later, resume_waiting);
-    ticket_chain_init(&thread->tickets, loop->now_ns / NS_PER_S);
-    thread->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "isobar");
-    iso_assert(thread->method != NULL);
-    BIO_meth_set_read(thread->method, bio_read);
-    BIO_meth_set_write(thread->method, bio_write);
-    BIO_meth_set_ctrl(thread->method, bio_ctrl);
-    thread->bio = BIO_new(thread->method);
-    iso_assert(thread->bio != NULL);
-    BIO_set_data(thread->bio, thread);
-    BIO_set_init(thread->bio, 1);
-    return thread;
-}
-
-void tls_thread_free(struct tls_thread *thread)
-{
-    if (!thread)
-        return;
-    iso_assert(thread->slab.live == 0);
-    loop_cancel_later(&thread->later);
-    ticket_chain_fini(&thread->tickets);
-    BIO_free(thread->bio);
-    BIO_meth_free(thread->method);
-    slab_fini(&thread->slab);
-    free(thread);
-}
-
-const struct ticket_chain *tls_thread_tickets(struct tls_thread *thread)
-{
-    ticket_chain_turn(&thread->tickets, thread->loop->now_ns / NS_PER_S);
-    return &thread->tickets;
-}
-
-/* ---- one connection ---- */
+enum { OVERHEAD_BYTES = 256 }; /* of a record, at most */
 
 /* Begins work on a connection: its input in the window, what was held back before what will be made. */
 static void begin(struct tls_conn *tls)
@@ -196,7 +47,7 @@ static bool hold_or_push(struct tls_conn *tls, bool hold)
 {
     struct tls_thread *thread = tls->thread;
     if (!hold)
-        return push(thread) != CONN_FAILED;
+        return tls_thread_push(thread) != CONN_FAILED;
     struct slice made = slice_of(thread->out, thread->out_len);
     thread->out_len = 0;
     return made.len == 0 || buf_append(thread->bufs, &tls->held, made);
@@ -206,7 +57,7 @@ static bool hold_or_push(struct tls_conn *tls, bool hold)
 static enum conn_result fill(struct tls_conn *tls, size_t want)
 {
     struct tls_thread *thread = tls->thread;
-    size_t n, cap = want + OVERHEAD_BYTES < IN_BYTES ? want + OVERHEAD_BYTES : IN_BYTES;
+    size_t n, cap = want + OVERHEAD_BYTES < TLS_IN_BYTES ? want + OVERHEAD_BYTES : TLS_IN_BYTES;
     if (!tls->conn->can_read)
         return CONN_BLOCKED;
     enum conn_result result = conn_recv(tls->conn, thread->in, cap, &n);
@@ -215,24 +66,6 @@ static enum conn_result fill(struct tls_conn *tls, size_t want)
     thread->in_at = 0;
     thread->in_end = n;
     return CONN_OK;
-}
-
-/* May a step of a handshake be made in this turn? If not, it is made in a later one. */
-static bool take_step(struct tls_conn *tls)
-{
-    struct tls_thread *thread = tls->thread;
-    if (thread->turn != thread->loop->turns) {
-        thread->turn = thread->loop->turns;
-        thread->steps = 0;
-    }
-    if (thread->steps < STEPS_PER_TURN) {
-        thread->steps++;
-        return true;
-    }
-    if (list_is_empty(&tls->waiting))
-        list_push_back(&thread->waiting, &tls->waiting);
-    loop_later(thread->loop, &thread->later);
-    return false;
 }
 
 static void fail(struct tls_conn *tls)
@@ -286,7 +119,7 @@ static enum conn_result accept_on(struct tls_conn *tls)
     struct tls_thread *thread = tls->thread;
     for (;;) {
         if (thread->in_at == thread->in_end) {
-            enum conn_result filled = fill(tls, IN_BYTES);
+            enum conn_result filled = fill(tls, TLS_IN_BYTES);
             if (filled != CONN_OK)
                 return filled == CONN_EOF ? CONN_FAILED : filled;
             if (!tls->has_begun && is_plain_text(thread->in)) {
@@ -295,7 +128,7 @@ static enum conn_result accept_on(struct tls_conn *tls)
             }
             tls->has_begun = true;
         }
-        if (!take_step(tls)) {
+        if (!tls_thread_take_step(tls)) {
             tls->conn->can_read = true;
             return CONN_BLOCKED;
         }
@@ -392,20 +225,20 @@ static bool encrypt_pieces(struct tls_conn *tls, const struct iovec *pieces, int
         const char *data = pieces[i].iov_base;
         size_t len = pieces[i].iov_len;
         while (len > 0) {
-            if (staged == 0 && (len >= RECORD_BYTES || i == n - 1)) {
-                size_t whole = i == n - 1 ? len : len - len % RECORD_BYTES;
+            if (staged == 0 && (len >= TLS_RECORD_BYTES || i == n - 1)) {
+                size_t whole = i == n - 1 ? len : len - len % TLS_RECORD_BYTES;
                 if (!encrypt(tls, data, whole))
                     return false;
                 data += whole;
                 len -= whole;
                 continue;
             }
-            size_t part = len < RECORD_BYTES - staged ? len : RECORD_BYTES - staged;
+            size_t part = len < TLS_RECORD_BYTES - staged ? len : TLS_RECORD_BYTES - staged;
             memcpy(stage + staged, data, part);
             staged += part;
             data += part;
             len -= part;
-            if (staged == RECORD_BYTES) {
+            if (staged == TLS_RECORD_BYTES) {
                 if (!encrypt(tls, stage, staged))
                     return false;
                 staged = 0;
@@ -440,7 +273,7 @@ static enum conn_result tls_write(struct conn *conn, struct buf_pool *bufs, cons
     if (ok && conn->is_last_write)
         add_close(tls);
     tls->kept = kept;
-    return ok ? push(tls->thread) : CONN_FAILED;
+    return ok ? tls_thread_push(tls->thread) : CONN_FAILED;
 }
 
 static void tls_shut(struct conn *conn)
@@ -453,7 +286,7 @@ static void tls_shut(struct conn *conn)
     begin(tls);
     add_close(tls);
     tls->kept = kept;
-    if (push(tls->thread) == CONN_FAILED)
+    if (tls_thread_push(tls->thread) == CONN_FAILED)
         tls->has_failed = true;
 }
 
@@ -505,13 +338,13 @@ static enum conn_result tls_handshake(struct conn *conn, struct buf_pool *bufs)
     begin(tls);
     while (result == CONN_BLOCKED) {
         if (tls->has_begun && thread->in_at == thread->in_end) { /* the first step needs no input */
-            enum conn_result filled = fill(tls, IN_BYTES);
+            enum conn_result filled = fill(tls, TLS_IN_BYTES);
             if (filled != CONN_OK) {
                 result = filled == CONN_EOF ? CONN_FAILED : filled;
                 break;
             }
         }
-        if (!take_step(tls))
+        if (!tls_thread_take_step(tls))
             break;
         tls->has_begun = true;
         result = step(tls);
