@@ -2,12 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # WebSocket conformance with the Autobahn testsuite's fuzzing client, through the proxy to a WebSocket echo server.
 #   WSTEST=path/to/wstest autobahn.sh HOST PORT [PATH] [CASE,CASE...]
+# BRIDGE=PORT (BRIDGE_TLS=tls) puts h2bridge.py on that port, so that the proxy is spoken to in HTTP/2.
 # Cases: 1-7 framing, pings, reserved bits, fragments, UTF-8, close; 9 limits (big); 10 misc; 12, 13 compression (long).
 # Default: all but 9.7, 9.8, 12 and 13. AUTOBAHN_ALL=1 runs everything. Needs Python 2.7, whichever runs wstest.
 . "$(dirname "$0")/lib.sh"
 host=${1:?host} port=${2:?port} path=${3:-/ws} cases=${4:-*}; loopback_only "$host"
 need "${WSTEST:?names the suite command wstest}" "the Autobahn testsuite"
-tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT; cd "$tmp" || exit 2
+bridge= tmp=$(mktemp -d)
+# shellcheck disable=SC2317
+end() { [ -n "$bridge" ] && kill "$bridge" 2>/dev/null; rm -rf "$tmp"; }
+trap end EXIT
+cd "$tmp" || exit 2
+if [ -n "${BRIDGE:-}" ]; then
+  # shellcheck disable=SC2086
+  /usr/bin/python3 "$KIT/h2bridge.py" "$BRIDGE" "$port" ${BRIDGE_TLS:-} &
+  bridge=$! port=$BRIDGE
+  wait_port "$host" "$port" || exit 1
+fi
 excl='["9.7.*","9.8.*","12.*","13.*"]'; [ -n "${AUTOBAHN_ALL:-}" ] && excl='[]'
 printf '{"outdir":"out","servers":[{"agent":"p","url":"ws://%s:%s%s","options":{"version":18}}],"cases":["%s"],"exclude-cases":%s,"exclude-agent-cases":{}}' \
   "$host" "$port" "$path" "${cases//,/\",\"}" "$excl" > spec.json
