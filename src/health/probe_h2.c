@@ -157,7 +157,7 @@ bool probe_h2_begin(struct probe *probe)
     return probe->stream &&
            h1_parse_request(plan->request.ptr, plan->request.len, &limits, &msg, &used, &why) ==
                H1_COMPLETE &&
-           http2_stream_request(probe->stream, &msg, scheme, message.len == 0) &&
+           http2_stream_request(probe->stream, &msg, scheme, (struct slice){0}, message.len == 0) &&
            (message.len == 0 || http2_stream_send(probe->stream, message, true, NULL)) &&
            http2_client_flush(&probe->client);
 }

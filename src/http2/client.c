@@ -96,6 +96,9 @@ static void on_settings(struct http2_client *client)
 {
     client->max_streams =
         nghttp2_session_get_remote_settings(client->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+    client->takes_connect =
+        nghttp2_session_get_remote_settings(client->session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL);
+    client->has_settings = client->got_settings = true;
 }
 
 static const uint8_t pace_ping[8] = "pace";
@@ -270,7 +273,7 @@ struct http2_stream *http2_client_next_waiting(struct http2_client *client)
 {
     list_for_each (node, &client->streams) {
         struct http2_stream *stream = container_of(node, struct http2_stream, node);
-        if (stream->was_told || stream->id)
+        if (stream->was_told || stream->id || (stream->wants_settings && !client->has_settings))
             continue;
         stream->was_told = true;
         return stream;

@@ -59,6 +59,8 @@ struct http2_stream_events {
     void (*on_fail)(struct http2_stream *stream, enum http2_fail fail, enum http_reject why);
     /* What was sent has left: more may follow. */
     void (*on_room)(struct http2_stream *stream);
+    /* Of a stream that is pulled: there is something to be taken. */
+    void (*on_ready)(struct http2_stream *stream);
 };
 
 struct http2_stream {
@@ -83,6 +85,8 @@ struct http2_stream {
     bool peer_reset;   /* RST_STREAM came */
     bool is_closed;    /* nghttp2 has forgotten it */
     bool is_delivering;
+    bool wants_settings; /* it is not told of an open connection before the server's SETTINGS have come */
+    bool is_pulled;      /* the owner takes the body by http2_stream_take() */
     struct http2_head head, trailers;
     struct slice held;          /* borrows from the read under way: body bytes not delivered yet */
     struct http2_window window; /* what `held` and `in` may come to */
@@ -104,10 +108,13 @@ struct http2_client {
     uint64_t sent_bytes;         /* so far */
     uint32_t max_streams;        /* that the server wants at most */
     int32_t last_id;             /* of a GOAWAY, with is_leaving */
+    bool has_settings;           /* the server's first SETTINGS have come */
+    bool takes_connect;          /* and say that it takes extended CONNECTs (RFC 8441) */
     bool is_leaving;             /* GOAWAY came, or the connection is worn out: no new requests */
     bool is_broken;
     bool awaits_pong;
-    bool had_answers; /* set when something of an answer comes; for the owner to clear */
+    bool got_settings; /* set by each SETTINGS; for the owner to clear */
+    bool had_answers;  /* set when something of an answer comes; for the owner to clear */
     bool had_requests;
 };
 
@@ -139,17 +146,17 @@ void http2_client_ping(struct http2_client *client);
 /* Says that we leave (GOAWAY), at the next flush. */
 void http2_client_say_goodbye(struct http2_client *client);
 
-/* Of the streams that were made before the connection was open, the next that has not been returned, or NULL.
- */
+/* Of the streams that were made before the connection was open, or before SETTINGS that they want had come,
+ * the next that has not been returned, or NULL. */
 struct http2_stream *http2_client_next_waiting(struct http2_client *client);
 
 /* Makes a stream; NULL: no memory. `owner` not NULL. */
 struct http2_stream *http2_stream_new(struct http2_client *client, const struct http2_stream_events *events,
                                       void *owner);
-/* Sends the head of a request; more follows by http2_stream_send() unless `is_whole`. False: no memory, or
- * the connection takes no more requests. */
+/* Sends the head of a request; more follows by http2_stream_send() unless `is_whole`. With `protocol` (empty:
+ * none) it is an extended CONNECT. False: no memory, or the connection takes no more requests. */
 bool http2_stream_request(struct http2_stream *stream, const struct http_message *msg, struct slice scheme,
-                          bool is_whole);
+                          struct slice protocol, bool is_whole);
 /* Sends body bytes, and the end with `trailers` (NULL: none) when `is_last`. False: no memory. */
 bool http2_stream_send(struct http2_stream *stream, struct slice body, bool is_last,
                        const struct http_message *trailers);
@@ -160,6 +167,10 @@ static inline bool http2_stream_is_full(const struct http2_stream *stream)
 }
 /* Hands what is here to the owner, as far as it can take it. */
 void http2_stream_deliver(struct http2_stream *stream);
+/* From on_head() on: the owner takes what comes by itself, when on_ready() says that there is something. */
+void http2_stream_pull(struct http2_stream *stream);
+/* Takes up to `cap` bytes of the body; 0: there are none now, or with in_ended none will come. */
+size_t http2_stream_take(struct http2_stream *stream, char *data, size_t cap);
 /* The owner is through with it: what is not complete is reset. Takes *stream. */
 void http2_stream_release(struct http2_stream **stream);
 

@@ -63,14 +63,15 @@ void http2_stream_release(struct http2_stream **released)
 /* ---- the request ---- */
 
 bool http2_stream_request(struct http2_stream *stream, const struct http_message *msg, struct slice scheme,
-                          bool is_whole)
+                          struct slice protocol, bool is_whole)
 {
     struct http2_client *client = stream->client;
     struct http2_fields list;
     char *names = client->thread->gather; /* nothing is in it between two flushes; a whole head fits */
     struct scratch scratch = {names, names + GATHER_BYTES};
     const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = stream_read_body};
-    if (client->is_broken || client->is_leaving || !http2_fields_of_request(&list, msg, scheme, &scratch))
+    if (client->is_broken || client->is_leaving ||
+        !http2_fields_of_request(&list, msg, scheme, protocol, &scratch))
         return false;
     int32_t id =
         nghttp2_submit_request(client->session, NULL, list.nv, list.n, is_whole ? NULL : &body, stream);
@@ -233,7 +234,7 @@ void stream_closed(struct http2_stream *stream, enum http2_fail fail)
     stream->is_closed = true;
     if (fail && !stream->in_ended && !stream->fail)
         stream->fail = (uint8_t)fail;
-    if (stream->fail)
+    if (stream->fail || stream->is_pulled)
         stream_touch(stream);
     stream_settle(stream);
 }
@@ -304,6 +305,25 @@ static void deliver_body(struct http2_stream *stream)
     buf_give(bufs_of(stream), &buf);
 }
 
+void http2_stream_pull(struct http2_stream *stream)
+{
+    stream->is_pulled = true;
+}
+
+size_t http2_stream_take(struct http2_stream *stream, char *data, size_t cap)
+{
+    struct buf *in = stream->in;
+    size_t len = in ? buf_len(in) : 0, n = len < cap ? len : cap;
+    if (n == 0)
+        return 0;
+    memcpy(data, in->data + in->start, n);
+    in->start += (uint32_t)n;
+    if (n == len)
+        buf_give(bufs_of(stream), &stream->in);
+    consume(stream, n, n == len);
+    return n;
+}
+
 static void deliver_end(struct http2_stream *stream)
 {
     struct http2_client_thread *thread = stream->client->thread;
@@ -339,12 +359,16 @@ void http2_stream_deliver(struct http2_stream *stream)
     } else {
         if (stream->owner && stream->has_head && !stream->head_delivered)
             deliver_head(stream);
-        if (stream->owner && stream->head_delivered && has_pending(stream) &&
-            stream->events->can_take(stream))
+        if (stream->owner && stream->is_pulled) {
+            stream_keep_held(stream);
+            stream->events->on_ready(stream);
+        } else if (stream->owner && stream->head_delivered && has_pending(stream) &&
+                   stream->events->can_take(stream)) {
             deliver_body(stream);
+        }
         /* The end is small: it goes along with what was too much just now. */
-        if (stream->owner && stream->head_delivered && stream->in_ended && !stream->fail &&
-            !has_pending(stream))
+        if (stream->owner && !stream->is_pulled && stream->head_delivered && stream->in_ended &&
+            !stream->fail && !has_pending(stream))
             deliver_end(stream);
     }
     stream->is_delivering = false;

@@ -90,7 +90,7 @@ bool http2_fields_of_response(struct http2_fields *list, const struct http_messa
 }
 
 bool http2_fields_of_request(struct http2_fields *list, const struct http_message *msg, struct slice scheme,
-                             struct scratch *scratch)
+                             struct slice protocol, struct scratch *scratch)
 {
     struct slice path = msg->path;
     list->n = list->bytes = 0;
@@ -104,7 +104,9 @@ bool http2_fields_of_request(struct http2_fields *list, const struct http_messag
             memcpy(out + path.len + 1, msg->query.ptr, msg->query.len);
         path = slice_of(out, path.len + 1 + msg->query.len);
     }
-    put(list, SLICE(":method"), msg->method_text);
+    put(list, SLICE(":method"), protocol.len ? SLICE("CONNECT") : msg->method_text);
+    if (protocol.len)
+        put(list, SLICE(":protocol"), protocol);
     put(list, SLICE(":scheme"), scheme);
     put(list, SLICE(":authority"), msg->authority);
     put(list, SLICE(":path"), path);

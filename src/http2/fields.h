@@ -20,9 +20,10 @@ struct http2_fields {
 /* False: `scratch` has no room for the names in lower case. */
 bool http2_fields_of_response(struct http2_fields *list, const struct http_message *msg,
                               struct scratch *scratch);
-/* `scheme` is that of the connection; Host becomes :authority. An Upgrade is not passed on. */
+/* `scheme` is that of the connection; Host becomes :authority. With `protocol` (empty: none) it is an
+ * extended CONNECT (RFC 8441); an Upgrade is not passed on otherwise. */
 bool http2_fields_of_request(struct http2_fields *list, const struct http_message *msg, struct slice scheme,
-                             struct scratch *scratch);
+                             struct slice protocol, struct scratch *scratch);
 bool http2_fields_of_trailers(struct http2_fields *list, const struct http_message *msg,
                               struct scratch *scratch);
 

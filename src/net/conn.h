@@ -44,6 +44,7 @@ struct conn {
     const struct conn_layer *layer; /* NULL: none */
     void *layer_state;              /* owns: the layer */
     struct buf *out;                /* owns; queued output, NULL when there is none */
+    bool is_full;                   /* set by the layer: it holds output itself */
     bool can_read;                  /* bytes, an end or an error may be waiting */
     bool saw_hangup;                /* the kernel told of FIN or RST: read until it shows */
     bool saw_eof;                   /* read returned the end */
@@ -80,6 +81,11 @@ enum conn_result conn_flush(struct conn *conn, struct buf_pool *bufs);
  * each event while is_connecting. CONN_OK: done, is_connecting is false, and what was queued is sent or
  * queued in the layer's form. CONN_FAILED: nothing that was queued has been sent. */
 enum conn_result conn_handshake(struct conn *conn, struct buf_pool *bufs);
+/* Is output waiting for the peer? Then nothing more is to be written. */
+static inline bool conn_is_full(const struct conn *conn)
+{
+    return conn->out || conn->is_full;
+}
 /* Ends our sending side, after what is queued. */
 void conn_shut(struct conn *conn);
 

@@ -31,6 +31,9 @@ struct carrier {
     void (*read)(struct exchange *x);
     /* Ends the attempt; its connection is used again where `reuse` says that it may and it can. */
     void (*end)(struct exchange *x, bool reuse);
+    /* The attempt has become a tunnel: what bytes are moved over from now on, until end(). NULL: no memory.
+     */
+    struct conn *(*tunnel)(struct exchange *x);
     /* The attempt's deadline: forward_due() is called then. */
     struct loop_timer *(*timer)(struct exchange *x);
 };

@@ -114,6 +114,12 @@ void carrier_h1_adopt(struct exchange *x, struct upstream *upstream)
     x->is_reused = upstream->uses > 1;
 }
 
+/* A target that might choose HTTP/2 must not, where the request is for HTTP/1.1 only. */
+static bool wants_http1(const struct exchange *x)
+{
+    return x->wants_upgrade && x->group->http2 == SNAP_HTTP2_OFFERED;
+}
+
 static enum pool_open_result h1_open(struct exchange *x, struct backend *backend, bool must_be_fresh)
 {
     struct pool *pool = &x->worker->pool;
@@ -124,6 +130,8 @@ static enum pool_open_result h1_open(struct exchange *x, struct backend *backend
             pool_open(pool, backend, tls, x->group->config->limits.connections, &upstream);
         if (opened != POOL_OPEN_STARTED)
             return opened;
+        if (wants_http1(x))
+            tls_offer_http1(&upstream->conn);
         if (!announce_client(x, upstream)) {
             int err = errno;
             pool_close(pool, &upstream);
@@ -280,6 +288,11 @@ static void h1_end(struct exchange *x, bool reuse)
         pool_close(&worker->pool, &x->upstream);
 }
 
+static struct conn *h1_tunnel(struct exchange *x)
+{
+    return &x->upstream->conn;
+}
+
 static struct loop_timer *h1_timer(struct exchange *x)
 {
     return &x->upstream->conn.timer;
@@ -292,5 +305,6 @@ const struct carrier carrier_h1 = {
     .is_full = h1_is_full,
     .read = h1_read,
     .end = h1_end,
+    .tunnel = h1_tunnel,
     .timer = h1_timer,
 };

@@ -5,9 +5,11 @@
 #include "proxy/carrier_h2.h"
 
 #include "core/clock.h"
+#include "proxy/answer.h"
 #include "proxy/exchange.h"
 #include "proxy/forward.h"
 #include "proxy/response.h"
+#include "proxy/tunnel_h2.h"
 
 #include <errno.h>
 
@@ -32,8 +34,13 @@ static void on_head(struct http2_stream *stream, struct http_message *msg, char 
     struct exchange *x = stream->owner;
     buf_give(&x->worker->bufs, &x->unsent);
     x->answer_has_end = !stream->head_ends;
+    char accept[WEBSOCKET_ACCEPT_BYTES];
+    if (msg->status / 100 == 2 && tunnel_h2_is_wanted(x) && !tunnel_h2_answer(x, msg, accept)) {
+        exchange_fail(x, END_RESPONSE_HEAD_TOO_LARGE);
+        return;
+    }
     response_head(x, msg, data, len);
-    if (stream->owner == x)
+    if (stream->owner == x && !x->is_tunnel)
         forward_set_deadline(x, response_patience_ms(x));
 }
 
@@ -60,6 +67,10 @@ static void refused(struct exchange *x, const struct http2_client *client)
 static void on_fail(struct http2_stream *stream, enum http2_fail fail, enum http_reject why)
 {
     struct exchange *x = stream->owner;
+    if (x->is_tunnel) {
+        exchange_abort(x, END_TUNNEL);
+        return;
+    }
     switch (fail) {
     case HTTP2_FAIL_REFUSED:
         if (!x->has_answer_head) {
@@ -86,7 +97,16 @@ static void on_fail(struct http2_stream *stream, enum http2_fail fail, enum http
 /* Never within a read of the connection: the client is read into the same buffer. */
 static void on_room(struct http2_stream *stream)
 {
-    exchange_resume(stream->owner);
+    struct exchange *x = stream->owner;
+    if (x->far_end)
+        tunnel_h2_ready(x);
+    else
+        exchange_resume(x);
+}
+
+static void on_stream_ready(struct http2_stream *stream)
+{
+    tunnel_h2_ready(stream->owner);
 }
 
 static const struct http2_stream_events events = {
@@ -97,6 +117,7 @@ static const struct http2_stream_events events = {
     .on_end = on_end,
     .on_fail = on_fail,
     .on_room = on_room,
+    .on_ready = on_stream_ready,
 };
 
 static void on_open(struct http2_stream *stream)
@@ -166,14 +187,14 @@ static enum pool_open_result h2_open(struct exchange *x, struct backend *backend
     }
     x->carrier = &carrier_h2;
     x->stream = stream;
-    x->is_connecting = !mux->is_open;
+    stream->wants_settings = tunnel_h2_is_wanted(x);
+    x->is_connecting = !mux->is_open || (stream->wants_settings && !mux->client.has_settings);
     x->is_reused = mux->client.had_requests;
     loop_timer_init(&x->stream_timer, on_due);
     return POOL_OPEN_STARTED;
 }
 
-/* The head that was put together for the target, as a message again. */
-static bool read_head(struct exchange *x, struct http_message *msg)
+bool carrier_h2_read_head(struct exchange *x, struct http_message *msg)
 {
     static const struct h1_limits limits = {.head_bytes = WORKER_HEAD_BYTES,
                                             .uri_bytes = WORKER_HEAD_BYTES,
@@ -199,8 +220,13 @@ static enum conn_result h2_begin(struct exchange *x, struct slice body, const st
     struct http_message *msg = x->worker->msg;
     struct slice scheme = x->listener->tls ? SLICE("https") : SLICE("http");
     bool is_whole = x->request.is_done && body.len == 0 && !trailers;
-    x->is_unfit = !read_head(x, msg);
-    if (x->is_unfit || !http2_stream_request(x->stream, msg, scheme, is_whole))
+    x->unfit = carrier_h2_read_head(x, msg) ? END_NORMAL : END_HEAD_GREW;
+    if (x->unfit)
+        return CONN_FAILED;
+    struct slice protocol = tunnel_h2_request(x, msg);
+    if (protocol.len && !x->stream->client->takes_connect)
+        x->unfit = END_NO_EXTENDED_CONNECT;
+    if (x->unfit || !http2_stream_request(x->stream, msg, scheme, protocol, is_whole && !protocol.len))
         return CONN_FAILED;
     mux_touch(mux_of(x->stream));
     return is_whole ? CONN_OK : h2_send(x, body, trailers);
@@ -223,6 +249,7 @@ static void h2_end(struct exchange *x, bool reuse)
     struct worker *worker = x->worker;
     struct mux *mux = mux_of(x->stream);
     loop_timer_remove(&worker->loop, &x->stream_timer);
+    tunnel_h2_end(x);
     http2_stream_release(&x->stream);
     mux_touch(mux);
     if (x->snapshot != worker->snapshot && !snapshot_serves_backend(worker->snapshot, mux->backend))
@@ -247,5 +274,6 @@ const struct carrier carrier_h2 = {
     .is_full = h2_is_full,
     .read = h2_read,
     .end = h2_end,
+    .tunnel = tunnel_h2_open,
     .timer = h2_timer,
 };

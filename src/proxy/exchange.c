@@ -143,6 +143,7 @@ void exchange_drop_upstream(struct exchange *x, bool reuse)
         return;
     x->carrier->end(x, reuse);
     x->carrier = NULL;
+    x->far_end = NULL;
     x->is_connecting = false;
     if (iso_unlikely(!list_is_empty(&worker->pending)))
         forward_wake_pending(worker);

@@ -35,6 +35,7 @@ struct exchange {
     const struct carrier *carrier;        /* of the attempt under way; NULL with `backend` */
     struct upstream *upstream;            /* lent, while the carrier is carrier_h1 */
     struct http2_stream *stream;          /* owns, while it is carrier_h2 */
+    struct conn *far_end;                 /* borrows from the carrier: of a tunnel, at the target */
 
     struct transfer request, response;
 
@@ -64,6 +65,7 @@ struct exchange {
     uint8_t n_interim;
     uint8_t end;     /* enum exchange_end */
     uint8_t reject;  /* enum http_reject, when end is REJECTED or BAD_BODY */
+    uint8_t unfit;   /* enum exchange_end: why the head cannot be sent over the carrier; NORMAL: it can */
     uint16_t status; /* sent to the client; 0: none yet */
 
     bool keep_alive; /* the client's wish */
@@ -82,7 +84,6 @@ struct exchange {
     bool is_backing_off;           /* waits in worker->backing_off, until pending_until_ns */
     bool request_is_chunked;       /* its length is not known: chunked for HTTP/1 */
     bool is_connecting;            /* the attempt waits for its connection: nothing was sent */
-    bool is_unfit;                 /* the head cannot be sent over the carrier */
     bool is_reused;                /* the attempt's connection had requests before */
     bool upstream_reusable;
     bool reused_retry; /* the one free retry after a stale pooled connection is spent */

@@ -10,6 +10,7 @@
 #include "proxy/response.h"
 #include "proxy/retry.h"
 #include "proxy/select.h"
+#include "proxy/tunnel_h2.h"
 
 #include <errno.h>
 
@@ -99,8 +100,10 @@ void forward_leave_pending(struct exchange *x)
 
 static const struct carrier *carrier_for(const struct exchange *x, const struct backend *backend)
 {
+    const struct backend_worker *mine = &backend->workers[x->worker->index];
+    bool needs_http1 = x->wants_upgrade && !(mine->takes_connect && tunnel_h2_is_wanted(x));
     bool is_http1 = x->group->http2 == SNAP_HTTP2_NONE ||
-                    (x->group->http2 == SNAP_HTTP2_OFFERED && backend->workers[x->worker->index].chose_http1);
+                    (x->group->http2 == SNAP_HTTP2_OFFERED && (mine->chose_http1 || needs_http1));
     return is_http1 ? &carrier_h1 : &carrier_h2;
 }
 
@@ -219,6 +222,18 @@ enum conn_result forward_send(struct exchange *x, struct slice body, const struc
     return x->carrier->send(x, body, trailers);
 }
 
+/* A target that may speak HTTP/1.1 as well is asked in that. */
+static void fail_unfit(struct exchange *x)
+{
+    if (x->unfit == END_NO_EXTENDED_CONNECT && x->group->http2 == SNAP_HTTP2_OFFERED) {
+        x->backend->workers[x->worker->index].takes_connect = false;
+        x->unfit = END_NORMAL;
+        forward_otherwise(x);
+    } else {
+        exchange_fail(x, (enum exchange_end)x->unfit);
+    }
+}
+
 /* Opens and sends; a pooled connection that breaks at the first write is replaced, since nothing was sent. */
 static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
 {
@@ -241,8 +256,8 @@ static void attempt(struct exchange *x, const struct transfer_pieces *pieces)
             forward_set_deadline(x, retry_patience_ms(x));
             break;
         }
-        if (x->is_unfit) {
-            exchange_fail(x, END_HEAD_GREW);
+        if (x->unfit) {
+            fail_unfit(x);
             return;
         }
         bool was_pooled = x->is_reused && !has_asked_for_fresh;
@@ -267,8 +282,8 @@ void forward_opened(struct exchange *x)
     forward_set_deadline(x, retry_patience_ms(x));
     if (begin(x, NULL) != CONN_FAILED)
         return;
-    if (x->is_unfit) {
-        exchange_fail(x, END_HEAD_GREW);
+    if (x->unfit) {
+        fail_unfit(x);
         return;
     }
     x->upstream_write_failed = true;

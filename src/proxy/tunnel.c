@@ -47,12 +47,23 @@ static enum conn_result pass_frames(struct worker *worker, const struct lane *la
     return result;
 }
 
+static struct target_counters *target_counters(struct exchange *x)
+{
+    return &x->backend->workers[x->worker->index].counters;
+}
+
+/* The bytes of a stream are counted where those of its connection are. */
+static counter *target_bytes(struct exchange *x, counter *of_target)
+{
+    return x->far_end->io.fd < 0 ? &x->worker->counted_elsewhere : of_target;
+}
+
 static struct way way_to_target(struct exchange *x)
 {
     return (struct way){.lane = {.from = &x->client->conn,
-                                 .to = &x->upstream->conn,
+                                 .to = x->far_end,
                                  .received = client_received(x->client),
-                                 .sent = &x->upstream->backend->workers[x->worker->index].counters.sent_bytes,
+                                 .sent = target_bytes(x, &target_counters(x)->sent_bytes),
                                  .bytes = &x->received_bytes,
                                  .pass = x->is_websocket ? pass_frames : NULL},
                         .x = x,
@@ -63,16 +74,15 @@ static struct way way_to_target(struct exchange *x)
 
 static struct way way_to_client(struct exchange *x)
 {
-    return (struct way){
-        .lane = {.from = &x->upstream->conn,
-                 .to = &x->client->conn,
-                 .received = &x->upstream->backend->workers[x->worker->index].counters.received_bytes,
-                 .sent = client_sent(x->client),
-                 .bytes = &x->sent_bytes,
-                 .pass = x->is_websocket ? pass_frames : NULL},
-        .x = x,
-        .track = &x->to_client,
-        .told = &x->client_told};
+    return (struct way){.lane = {.from = x->far_end,
+                                 .to = &x->client->conn,
+                                 .received = target_bytes(x, &target_counters(x)->received_bytes),
+                                 .sent = client_sent(x->client),
+                                 .bytes = &x->sent_bytes,
+                                 .pass = x->is_websocket ? pass_frames : NULL},
+                        .x = x,
+                        .track = &x->to_client,
+                        .told = &x->client_told};
 }
 
 /* Bytes that were read already, before the tunnel began. */
@@ -102,7 +112,7 @@ static bool move(struct exchange *x, const struct way *way)
 
 void tunnel_pump(struct exchange *x)
 {
-    struct conn *client = &x->client->conn, *upstream = &x->upstream->conn;
+    struct conn *client = &x->client->conn, *upstream = x->far_end;
     const struct way to_target = way_to_target(x), to_client = way_to_client(x);
     if (x->upstream_write_failed) {
         exchange_abort(x, END_TUNNEL);
@@ -110,7 +120,7 @@ void tunnel_pump(struct exchange *x)
     }
     if (!move(x, &to_target) || !move(x, &to_client))
         return;
-    if (client->saw_eof && upstream->saw_eof && !client->out && !upstream->out)
+    if (client->saw_eof && upstream->saw_eof && !client->out && !conn_is_full(upstream))
         exchange_abort(x, END_TUNNEL);
 }
 
@@ -150,7 +160,8 @@ void tunnel_start(struct exchange *x, struct slice from_upstream)
         buf_give(&worker->bufs, &x->head);
     counter_add(&client->listener->counters->upgrades, 1);
     gauge_add(&client->listener->counters->active_tunnels, 1);
-    if (!client_arm(client)) {
+    x->far_end = x->carrier->tunnel(x);
+    if (!x->far_end || !client_arm(client)) {
         exchange_abort(x, END_NO_MEMORY);
         return;
     }
@@ -172,6 +183,6 @@ void tunnel_start(struct exchange *x, struct slice from_upstream)
         }
     }
     set_deadline(x);
-    loop_timer_clear(&x->upstream->conn.timer);
+    loop_timer_clear(x->carrier->timer(x));
     exchange_resume(x); /* both sides may hold bytes already */
 }

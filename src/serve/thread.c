@@ -13,6 +13,7 @@
 #include "proxy/exchange.h"
 #include "proxy/forward.h"
 #include "proxy/retry.h"
+#include "proxy/tunnel_h2.h"
 #include "relay/relay.h"
 #include "relay/udp.h"
 #include "serve/accept.h"
@@ -184,6 +185,7 @@ static void wind_up(struct worker *worker)
     slab_fini(&worker->clients);
     slab_fini(&worker->exchanges);
     slab_fini(&worker->streams);
+    slab_fini(&worker->far_ends);
     slab_fini(&worker->relays);
     share_fini(worker);
     ratelimit_fini(worker);
@@ -227,6 +229,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     slab_init(&worker->clients, sizeof(struct client));
     slab_init(&worker->exchanges, sizeof(struct exchange));
     slab_init(&worker->streams, sizeof(struct stream));
+    tunnel_h2_init(worker);
     share_init(worker);
     ratelimit_init(worker);
     relay_init(worker);

@@ -214,3 +214,11 @@ fail:
     ERR_clear_error();
     return false;
 }
+
+void tls_offer_http1(struct conn *conn)
+{
+    static const unsigned char http1[] = "\x08http/1.1";
+    struct tls_conn *tls = conn->layer_state;
+    if (SSL_set_alpn_protos(tls->ssl, http1, sizeof(http1) - 1))
+        ERR_clear_error(); /* no memory: then the target may choose HTTP/2, which is seen */
+}

@@ -44,4 +44,7 @@ void tls_session_fini(struct tls_session_slot *slot);
 bool tls_connect(struct tls_thread *thread, struct conn *conn, struct tls_client *client,
                  const struct ip_addr *ip, struct tls_session_slot *slot) ISO_MUST_USE;
 
+/* Before the handshake of such a connection: HTTP/1.1 is offered alone, whatever the client offers. */
+void tls_offer_http1(struct conn *conn);
+
 #endif

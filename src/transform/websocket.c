@@ -1,7 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transform/websocket.h"
 
+#include "tls/sha1.h"
+
 #include <string.h>
+
+enum { KEY_BYTES = 24 };
+
+bool websocket_accept(struct slice key, char out[WEBSOCKET_ACCEPT_BYTES])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char id[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    char text[KEY_BYTES + sizeof(id) - 1];
+    unsigned char hash[SHA1_BYTES + 1] = {0}; /* seven times three bytes */
+    if (key.len != KEY_BYTES)
+        return false;
+    memcpy(text, key.ptr, KEY_BYTES);
+    memcpy(text + KEY_BYTES, id, sizeof(id) - 1);
+    sha1(slice_of(text, sizeof(text)), hash);
+    for (size_t i = 0; i < sizeof(hash); i += 3) {
+        uint32_t bits = (uint32_t)hash[i] << 16 | (uint32_t)hash[i + 1] << 8 | hash[i + 2];
+        for (int digit = 0; digit < 4; digit++)
+            *out++ = digits[bits >> (18 - 6 * digit) & 63];
+    }
+    out[-1] = '=';
+    return true;
+}
 
 /* The whole header's length, known from its second byte on. */
 static size_t header_len(const struct websocket_track *track)

@@ -5,6 +5,8 @@
 #ifndef ISOBAR_TRANSFORM_WEBSOCKET_H
 #define ISOBAR_TRANSFORM_WEBSOCKET_H
 
+#include "core/slice.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +28,11 @@ void websocket_follow(struct websocket_track *track, const uint8_t *data, size_t
 /* The same, but stops behind the frame that is under way: returns how many bytes belong to it (0 between two
  * frames, `len` when it goes on). */
 size_t websocket_finish_frame(struct websocket_track *track, const uint8_t *data, size_t len);
+
+enum { WEBSOCKET_ACCEPT_BYTES = 28 };
+
+/* What a server answers to a client's key, written to out. False: it is no key. Source: RFC 6455 4.2.2. */
+bool websocket_accept(struct slice key, char out[WEBSOCKET_ACCEPT_BYTES]);
 
 enum { WEBSOCKET_CLOSE_MAX = 8, WEBSOCKET_GOING_AWAY = 1001 };
 

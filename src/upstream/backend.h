@@ -27,6 +27,7 @@ struct backend_worker {
     struct list muxes;    /* of struct mux: shared HTTP/2 connections; the worker's */
     uint32_t max_streams; /* that the target allowed on the last of them; 0: not known */
     bool chose_http1;     /* the target was offered HTTP/2 and did not take it */
+    bool takes_connect;   /* it took extended CONNECTs when it was last asked */
     struct passive_worker passive;
 } ISO_CACHE_ALIGN;
 

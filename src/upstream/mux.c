@@ -189,9 +189,15 @@ static bool finish_handshake(struct mux *mux)
     return true;
 }
 
-static bool finish_connecting(struct mux *mux, uint32_t events)
+static void tell_open(struct mux *mux)
 {
     struct http2_stream *stream;
+    while ((stream = http2_client_next_waiting(&mux->client)) != NULL)
+        mux->muxes->events->on_open(stream);
+}
+
+static bool finish_connecting(struct mux *mux, uint32_t events)
+{
     int err = 0;
     switch (pool_connect_check(mux->upstream, events, &err)) {
     case POOL_CONNECT_WAITS:
@@ -209,12 +215,19 @@ static bool finish_connecting(struct mux *mux, uint32_t events)
         connect_failed(mux, ENOMEM);
         return false;
     }
-    while ((stream = http2_client_next_waiting(&mux->client)) != NULL)
-        mux->muxes->events->on_open(stream);
+    tell_open(mux);
     return true;
 }
 
 /* ---- its life ---- */
+
+static void note_settings(struct mux *mux)
+{
+    mux->client.got_settings = false;
+    mine(mux)->max_streams = mux->client.max_streams;
+    mine(mux)->takes_connect = mux->client.takes_connect;
+    tell_open(mux);
+}
 
 static void read_all(struct mux *mux)
 {
@@ -240,7 +253,8 @@ static void read_all(struct mux *mux)
         }
         if (mux->client.had_answers)
             mux->n_pings = 0;
-        mine(mux)->max_streams = mux->client.max_streams;
+        if (mux->client.got_settings)
+            note_settings(mux);
         mux->client.had_answers = false;
     }
 }

@@ -13,7 +13,8 @@
 
 struct muxes;
 
-/* What becomes of the streams that wait for a mux to open: each is told once, and may be released then. */
+/* What becomes of the streams that wait for a mux to open (or for its SETTINGS, where they want them): each
+ * is told once, and may be released then. */
 struct mux_events {
     void (*on_open)(struct http2_stream *stream);
     void (*on_connect_failed)(struct http2_stream *stream, int err); /* an errno value */

@@ -125,7 +125,7 @@ static enum conn_result move_by_copy(struct worker *worker, const struct lane *l
 enum lane_result lane_move(struct worker *worker, const struct lane *lane, uint64_t *active_ns)
 {
     int rounds = 0;
-    while ((lane->from->can_read || (lane->pipe && lane->pipe->held)) && !lane->to->out &&
+    while ((lane->from->can_read || (lane->pipe && lane->pipe->held)) && !conn_is_full(lane->to) &&
            !lane->to->is_connecting) {
         enum conn_result result;
         if (rounds >= READS_PER_TURN)

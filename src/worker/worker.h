@@ -66,6 +66,7 @@ struct worker {
     struct list listeners;     /* of struct worker_listener */
     struct buf_pool bufs;
     struct slab clients, exchanges, relays, arrivals, streams;
+    struct slab far_ends;    /* tunnel_h2.c's */
     struct slab auth_calls;  /* basic_auth.c's */
     struct slab names;       /* that relayed TLS clients ask for */
     struct slab reports;     /* ratelimit.c's */

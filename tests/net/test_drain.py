@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A target that leaves (removed or disabled) gets no new work and may end what it has; a process that leaves says so."""
-import base64
 import copy
 import json
-import os
 import signal
 import struct
 import threading
@@ -11,30 +9,7 @@ import time
 
 from harness.backend import text_response
 from harness.process import wait_until
-
-
-def frame(payload, opcode=0x2, masked=False):
-    head = bytes([0x80 | opcode])
-    mask = 0x80 if masked else 0
-    if len(payload) < 126:
-        head += bytes([mask | len(payload)])
-    else:
-        head += bytes([mask | 126]) + struct.pack(">H", len(payload))
-    if not masked:
-        return head + payload
-    key = os.urandom(4)
-    return head + key + bytes(b ^ key[i % 4] for i, b in enumerate(payload))
-
-
-def read_frame(wire):
-    """(opcode, payload) of the next frame, unmasked."""
-    first, second = wire.read_exact(2)
-    length = second & 0x7F
-    if length == 126:
-        length = struct.unpack(">H", wire.read_exact(2))[0]
-    key = wire.read_exact(4) if second & 0x80 else b"\0\0\0\0"
-    payload = wire.read_exact(length)
-    return first & 0x0F, bytes(b ^ key[i % 4] for i, b in enumerate(payload))
+from harness.websocket import frame, open_websocket, read_frame
 
 
 def websocket_backend(seen, half_frame=False):
@@ -56,16 +31,6 @@ def websocket_backend(seen, half_frame=False):
         wire.read_to_end()
 
     return script
-
-
-def open_websocket(stand):
-    client = stand.client()
-    key = base64.b64encode(os.urandom(16)).decode()
-    client.send(f"GET /ws HTTP/1.1\r\nHost: t.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-                f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
-    head = client.read_until(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 101 "), head
-    return client
 
 
 def without_first_target(config):

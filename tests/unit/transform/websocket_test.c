@@ -82,12 +82,22 @@ static void a_close_frame_says_going_away_E2(void **state)
     assert_int_equal(out[7] ^ out[3], 0xe9);
 }
 
+static void a_key_is_answered_by_its_digest(void **state)
+{
+    char out[WEBSOCKET_ACCEPT_BYTES];
+    assert_true(websocket_accept(SLICE("dGhlIHNhbXBsZSBub25jZQ=="), out)); /* RFC 6455 1.3 */
+    assert_memory_equal(out, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", sizeof(out));
+    assert_false(websocket_accept(SLICE("short"), out));
+    assert_false(websocket_accept(SLICE("dGhlIHNhbXBsZSBub25jZQ==="), out));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_of_every_length_form_are_followed_at_every_split),
         cmocka_unit_test(finishing_stops_behind_the_frame_under_way),
         cmocka_unit_test(a_frame_that_goes_on_takes_all_bytes),
+        cmocka_unit_test(a_key_is_answered_by_its_digest),
         cmocka_unit_test(a_close_frame_says_going_away_E2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
