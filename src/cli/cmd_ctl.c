@@ -67,10 +67,11 @@ static const struct command commands[] = {
     {"sessions", ctl_sessions, "ADDRESS|ID", "the target a client is bound to", "ge",
      "  -g, --group NAME       the target group (the first)\n"
      "      --end              let the client go: its next request is routed anew\n"},
-    {"explain", ctl_explain, "URL", "what would become of a request now, and why", "XHfl",
+    {"explain", ctl_explain, "URL", "what would become of a request now, and why", "XHfVl",
      "  -X, --method METHOD    (GET)\n"
      "  -H, --header 'N: V'    a field of the request; may be repeated\n"
      "      --from ADDRESS     the client's IP address (127.0.0.1)\n"
+     "      --via ADDRESS      the proxy that tells it by the PROXY protocol\n"
      "      --listener NAME    the listener, when the URL does not tell\n"
      "Of a file, without a running process: isobar explain.\n"},
     {"metrics", ctl_metrics, "[GROUP]", "rates of a target group and its targets, and the last hour", "gr",
@@ -97,6 +98,7 @@ static const struct option options[] = {{"admin", required_argument, NULL, ADMIN
                                         {"method", required_argument, NULL, 'X'},
                                         {"header", required_argument, NULL, 'H'},
                                         {"from", required_argument, NULL, 'f'},
+                                        {"via", required_argument, NULL, 'V'},
                                         {"listener", required_argument, NULL, 'l'},
                                         {"prometheus", no_argument, NULL, 'r'},
                                         {"interval", required_argument, NULL, 'i'},
@@ -223,6 +225,9 @@ static const char *take_option(struct ctl *ctl, int option, const char **token_f
         break;
     case 'f':
         ctl->from = optarg;
+        break;
+    case 'V':
+        ctl->via = optarg;
         break;
     case 'l':
         ctl->listener = optarg;

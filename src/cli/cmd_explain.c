@@ -7,6 +7,7 @@
 #include "compile/build.h"
 #include "core/clock.h"
 #include "explain/explain.h"
+#include "guard/crypt_thread.h"
 #include "snapshot/targets.h"
 
 #include <getopt.h>
@@ -28,6 +29,7 @@ const char cmd_explain_help[] =
     "  -X, --method METHOD    (GET)\n"
     "  -H, --header 'N: V'    a field of the request; may be repeated\n"
     "      --from ADDRESS     the client's IP address (127.0.0.1)\n"
+    "      --via ADDRESS      the proxy that tells it by the PROXY protocol\n"
     "      --listener NAME    the listener, when the URL does not tell\n"
     "      --json             as one JSON object\n"
     "  -h, --help             this text\n"
@@ -70,13 +72,26 @@ static void warn_of_names(const struct config *config)
                         SLICE_ARG(config->target_groups[g].targets[t].endpoint.text));
 }
 
-static iso_err explain(const struct question *question, const struct snapshot *snapshot,
-                       struct iso_diag *diag)
+/* Asks, and once more where a password had to be compared. */
+static iso_err ask(struct explain_query *query, const struct snapshot *snapshot, struct explain *answer,
+                   struct iso_diag *diag)
+{
+    uint64_t now_ns = clock_mono_ns(), wall_ns = clock_wall_ns();
+    iso_err err = explain_request(snapshot, query, now_ns, wall_ns, answer, diag);
+    if (err || !answer->asks)
+        return err;
+    query->compared = answer->asks;
+    query->is_match = crypt_compare(answer->password.password, answer->password.hash);
+    explain_fini(answer);
+    return explain_request(snapshot, query, now_ns, wall_ns, answer, diag);
+}
+
+static iso_err explain(struct question *question, const struct snapshot *snapshot, struct iso_diag *diag)
 {
     struct explain *answer = malloc(sizeof(*answer));
     struct text out;
     iso_assert(answer != NULL);
-    iso_err err = explain_request(snapshot, &question->query, clock_mono_ns(), clock_wall_ns(), answer, diag);
+    iso_err err = ask(&question->query, snapshot, answer, diag);
     text_init(&out);
     if (!err && question->as_json)
         explain_write_json(answer, &out);
@@ -90,7 +105,7 @@ static iso_err explain(const struct question *question, const struct snapshot *s
     return err;
 }
 
-static int run(const struct question *question)
+static int run(struct question *question)
 {
     struct iso_diag diag;
     struct config *config = NULL;
@@ -137,11 +152,12 @@ static const char *take_header(struct question *question, struct slice text)
 
 int cmd_explain(int argc, char **argv)
 {
-    enum { FROM = 256, LISTENER, JSON };
+    enum { FROM = 256, VIA, LISTENER, JSON };
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
                                             {"method", required_argument, NULL, 'X'},
                                             {"header", required_argument, NULL, 'H'},
                                             {"from", required_argument, NULL, FROM},
+                                            {"via", required_argument, NULL, VIA},
                                             {"listener", required_argument, NULL, LISTENER},
                                             {"json", no_argument, NULL, JSON},
                                             {"help", no_argument, NULL, 'h'},
@@ -163,6 +179,10 @@ int cmd_explain(int argc, char **argv)
         case FROM:
             if (!ip_parse(slice_str(optarg), &question.query.from))
                 wrong = "--from is expected to be an IP address";
+            break;
+        case VIA:
+            if (!ip_parse(slice_str(optarg), &question.query.via))
+                wrong = "--via is expected to be an IP address";
             break;
         case LISTENER:
             question.query.listener = slice_str(optarg);

@@ -24,7 +24,7 @@ struct ctl {
     bool dry_run, once, raw, end, no_secrets;
     const char *group;   /* NULL: the first */
     const char *version; /* that a change must be made from; NULL: any */
-    const char *method, *from, *listener;
+    const char *method, *from, *via, *listener;
     const char *headers[CTL_HEADERS_MAX]; /* "Name: value" */
     uint32_t n_headers;
     uint32_t wait_s; /* 0: do not */

@@ -205,6 +205,7 @@ int ctl_explain(struct ctl *ctl)
     text_json(&body, slice_str(ctl->argv[0]));
     add_member(&body, "method", ctl->method);
     add_member(&body, "from", ctl->from);
+    add_member(&body, "via", ctl->via);
     add_member(&body, "listener", ctl->listener);
     add_headers(ctl, &body);
     text_printf(&body, "}");

@@ -24,10 +24,10 @@ static const struct api_detail details[] = {
     {api_servers_remove, 202, GROUP, NULL, "409 503"},
     {api_sessions_find, 200, GROUP " client_ip:string session_id:string", NULL, "400 404 503"},
     {api_sessions_end, 204, GROUP, NULL, "503"},
-    {api_explain_get, 200, "url:string method:string from:string listener:string text:boolean", NULL,
-     "400 503"},
+    {api_explain_get, 200, "url:string method:string from:string via:string listener:string text:boolean",
+     NULL, "400 503"},
     {api_explain_post, 200, "text:boolean",
-     "url!:string method:string headers:object from:string listener:string", "400 413 415 503"},
+     "url!:string method:string headers:object from:string via:string listener:string", "400 413 415 503"},
 };
 
 const struct api_detail *api_detail_find(api_handler *handler)

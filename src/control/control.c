@@ -2,6 +2,7 @@
 #include "control/control.h"
 
 #include "control/admin.h"
+#include "control/handlers.h"
 #include "core/log.h"
 
 #include <errno.h>
@@ -120,6 +121,7 @@ void control_close(struct control **taken)
     *taken = NULL;
     if (!control)
         return;
+    api_explain_stop(&control->loop);
     admin_free(&control->admin);
     loop_close(&control->loop, &control->signals);
     loop_fini(&control->loop);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "explain/explain.h"
 
+#include "config/secret.h"
 #include "explain/explain_internal.h"
-#include "guard/ratelimit.h"
 #include "http1/parse.h"
 #include "transform/rewrite.h"
 
@@ -145,6 +145,13 @@ static iso_err find_listener(const struct snapshot *snapshot, const struct url *
     return ISO_OK;
 }
 
+/* What a client would name in its ClientHello: addresses are not named (RFC 6066 3). */
+static struct slice server_name(const struct url *url)
+{
+    struct ip_addr ip;
+    return ip_parse(url->host, &ip) ? (struct slice){0} : url->host;
+}
+
 static bool names_host(const struct explain_query *query)
 {
     for (uint32_t i = 0; i < query->n_headers; i++)
@@ -211,8 +218,13 @@ static const char *why_missed(const struct route_verdict *verdict, const struct 
         return texts[verdict->miss];
     if (slice_eq(pair->value, SLICE("*")))
         return arena_printf((struct arena *)&out->arena, "there is no %s %.*s", kind, SLICE_ARG(pair->name));
-    return arena_printf((struct arena *)&out->arena, "%s %.*s is not \"%.*s\"", kind, SLICE_ARG(pair->name),
-                        SLICE_ARG(pair->value));
+    struct text shown;
+    text_init(&shown);
+    secret_by_name(pair->name, pair->value, &shown);
+    const char *why = arena_printf((struct arena *)&out->arena, "%s %.*s is not \"%.*s\"", kind,
+                                   SLICE_ARG(pair->name), (int)shown.len, shown.len ? shown.data : "");
+    text_fini(&shown);
+    return why;
 }
 
 static void find_rule(struct explain *out)
@@ -236,25 +248,10 @@ static void find_rule(struct explain *out)
     }
 }
 
-static void answer(struct explain *out, enum exchange_end end, unsigned status)
+void explain_answer(struct explain *out, enum exchange_end end, unsigned status)
 {
     out->end = end;
     out->status = status ? status : exchange_end_status(end);
-}
-
-/* False: the rule's limit has no room for the request. */
-static bool fits_limit(struct explain *out, uint64_t now_ns)
-{
-    const struct config_listener *config = out->listener->config;
-    if (!out->rule || !out->rule->rate_limit.set)
-        return true;
-    out->limit = out->listener->rule_limits[out->rule - config->rules];
-    char *scratch = arena_alloc(&out->arena, out->msg.query.len + 1);
-    ratelimit_peek(out->limit, &out->msg, &out->client, scratch, now_ns, &out->limited);
-    if (out->limited.passes || out->limit->config->dry_run)
-        return true;
-    answer(out, END_RATE_LIMITED, 0);
-    return false;
 }
 
 static void redirect(struct explain *out, const struct config_redirect *to)
@@ -262,9 +259,9 @@ static void redirect(struct explain *out, const struct config_redirect *to)
     char *room = arena_alloc(&out->arena, LOCATION_BYTES);
     struct scratch scratch = {room, room + LOCATION_BYTES};
     if (rewrite_redirect(to, &out->msg, out->listener->tls != NULL, &scratch, &out->location))
-        answer(out, END_REDIRECT, to->status);
+        explain_answer(out, END_REDIRECT, to->status);
     else
-        answer(out, END_HEAD_GREW, 0);
+        explain_answer(out, END_HEAD_GREW, 0);
 }
 
 static void add_group(struct explain *out, const struct snapshot *snapshot, uint32_t index, double share_pct)
@@ -283,10 +280,10 @@ static void follow_rule(struct explain *out, const struct snapshot *snapshot)
         redirect(out, rule ? &rule->redirect : &config->redirect);
         return;
     case ROUTE_RESPOND:
-        answer(out, END_RESPOND, rule->respond.status);
+        explain_answer(out, END_RESPOND, rule->respond.status);
         return;
     case ROUTE_DENY:
-        answer(out, END_DENY, rule->deny_status);
+        explain_answer(out, END_DENY, rule->deny_status);
         return;
     case ROUTE_FORWARD:
         break;
@@ -302,15 +299,37 @@ static void follow_rule(struct explain *out, const struct snapshot *snapshot)
             add_group(out, snapshot, rule->forward[i].target_group,
                       100.0 * rule->forward[i].weight / (double)total);
     if (out->n_groups == 0)
-        answer(out, rule ? END_ALL_WEIGHTS_ZERO : END_NO_ROUTE, 0);
+        explain_answer(out, rule ? END_ALL_WEIGHTS_ZERO : END_NO_ROUTE, 0);
 }
 
 /* A connection that is relayed: no request, so no rules and no affinity. */
 static void follow_listener(struct explain *out, const struct snapshot *snapshot)
 {
-    out->client = out->query->from;
     out->groups = arena_array(&out->arena, struct explain_group, 1);
     add_group(out, snapshot, (uint32_t)out->listener->config->default_target_group, 100);
+}
+
+/* As exchange_begin() goes. */
+static iso_err follow_request(struct explain *out, const struct snapshot *snapshot, const struct url *url,
+                              uint64_t now_ns, uint64_t wall_ns, struct iso_diag *diag)
+{
+    const struct forwarded_trust *trust = &snapshot->trust;
+    iso_err err = parse_request(url, out, diag);
+    if (err)
+        return err;
+    out->peer_trusted = trust->n && forwarded_is_trusted(trust, &out->peer);
+    if (out->peer_trusted)
+        out->client = forwarded_client(trust, &out->peer, &out->msg);
+    if (out->reject) {
+        explain_answer(out, END_REJECTED, http_reject_status(out->reject));
+        return ISO_OK;
+    }
+    if (!explain_head(out, server_name(url)))
+        return ISO_OK;
+    find_rule(out);
+    if (explain_access(out, now_ns, wall_ns))
+        follow_rule(out, snapshot);
+    return ISO_OK;
 }
 
 iso_err explain_request(const struct snapshot *snapshot, const struct explain_query *query, uint64_t now_ns,
@@ -325,32 +344,28 @@ iso_err explain_request(const struct snapshot *snapshot, const struct explain_qu
     if (err)
         return err;
     enum config_protocol protocol = out->listener->config->protocol;
-    if (protocol == CONFIG_TCP || protocol == CONFIG_UDP) {
+    bool is_plain = url.protocol == CONFIG_HTTP && protocol == CONFIG_HTTPS;
+    if (!config_is_relayed(protocol) && !is_plain &&
+        url.protocol != (protocol == CONFIG_H2C ? CONFIG_HTTP : protocol))
+        return fail(diag, "/url", "begins with %.*s, but listener %.*s speaks %s", SLICE_ARG(url.scheme),
+                    SLICE_ARG(out->listener->config->name), protocol == CONFIG_HTTPS ? "HTTPS" : "HTTP");
+    out->peer = query->from;
+    out->is_closed = !explain_connection(out, server_name(&url), now_ns);
+    out->client = out->peer;
+    if (out->is_closed) {
+        return ISO_OK;
+    } else if (protocol == CONFIG_TCP || protocol == CONFIG_UDP) {
         follow_listener(out, snapshot);
     } else if (protocol == CONFIG_TLS) {
         struct client_hello hello = {.server_name = url.host};
-        out->client = query->from;
         out->rule = sni_match(out->listener->names, &hello, &out->client);
         follow_rule(out, snapshot);
-    } else if (url.protocol == CONFIG_HTTP && protocol == CONFIG_HTTPS) {
-        answer(out, END_PLAIN_ON_TLS, 0);
-    } else if (url.protocol != (protocol == CONFIG_H2C ? CONFIG_HTTP : protocol)) {
-        return fail(diag, "/url", "begins with %.*s, but listener %.*s speaks %s", SLICE_ARG(url.scheme),
-                    SLICE_ARG(out->listener->config->name), protocol == CONFIG_HTTPS ? "HTTPS" : "HTTP");
+    } else if (is_plain) {
+        explain_answer(out, END_PLAIN_ON_TLS, 0);
     } else {
-        err = parse_request(&url, out, diag);
+        err = follow_request(out, snapshot, &url, now_ns, wall_ns, diag);
         if (err)
             return err;
-        out->peer_trusted = snapshot->trust.n && forwarded_is_trusted(&snapshot->trust, &query->from);
-        out->client =
-            out->peer_trusted ? forwarded_client(&snapshot->trust, &query->from, &out->msg) : query->from;
-        if (out->reject) {
-            answer(out, END_REJECTED, http_reject_status(out->reject));
-        } else {
-            find_rule(out);
-            if (fits_limit(out, now_ns))
-                follow_rule(out, snapshot);
-        }
     }
     for (uint32_t i = 0; i < out->n_groups; i++)
         explain_choice(out, &out->groups[i], now_ns, wall_ns);
@@ -359,5 +374,6 @@ iso_err explain_request(const struct snapshot *snapshot, const struct explain_qu
 
 void explain_fini(struct explain *explain)
 {
+    explicit_bzero(explain->password.password, sizeof(explain->password.password));
     arena_fini(&explain->arena);
 }

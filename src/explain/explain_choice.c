@@ -121,6 +121,15 @@ static void judge_targets(struct choice *choice)
     }
 }
 
+/* Has none of those that may take work room for a request? Then requests wait, as many as limits.pending. */
+static bool are_full(const struct explain_group *out)
+{
+    for (uint32_t i = 0; i < out->group->n_targets; i++)
+        if (out->targets[i].is_eligible && !is_full(out, i))
+            return false;
+    return true;
+}
+
 /* Shares of the targets; the one that has everything, or BALANCE_NONE. */
 static uint32_t draw_all(struct choice *choice)
 {
@@ -218,6 +227,10 @@ void explain_choice(struct explain *explain, struct explain_group *out, uint64_t
     out->is_panicking = choice.corner.is_panicking;
     if (choice.corner.n_usable == 0)
         out->fails = choice.corner.n_weightless ? END_ALL_WEIGHTS_ZERO : END_NO_TARGET;
+    else if (!is_relay && are_full(out) &&
+             atomic_load_explicit(&group->runtime->pending, memory_order_relaxed) >=
+                 group->config->limits.pending)
+        out->fails = END_TARGETS_FULL;
     out->has_affinity = group->affinity && !is_relay;
     if (out->has_affinity) {
         affinity_peek(group, &explain->msg, &explain->client, now_ns, wall_ns, &out->affinity);

@@ -28,7 +28,9 @@ static struct slice name_of_target(const struct explain_group *group, uint32_t t
 static const char *action_of(const struct explain *e)
 {
     return e->n_groups                  ? "forward"
+           : e->is_closed               ? "close"
            : e->end == END_RATE_LIMITED ? "rate_limit"
+           : e->refused_by              ? "refuse"
            : e->end == END_REDIRECT     ? "redirect"
            : e->end == END_RESPOND      ? "respond"
            : e->end == END_DENY         ? "deny"
@@ -54,7 +56,30 @@ static const char *protocol_word(enum config_protocol protocol)
     return words[protocol];
 }
 
+static const char *verdict_word(enum explain_verdict verdict)
+{
+    static const char *const words[] = {[EXPLAIN_PASSES] = "passes",
+                                        [EXPLAIN_REFUSES] = "refuses",
+                                        [EXPLAIN_WOULD_REFUSE] = "would_refuse",
+                                        [EXPLAIN_ASSUMED] = "assumed"};
+    return words[verdict];
+}
+
 /* ---- JSON ---- */
+
+static void json_stages(const struct explain *e, struct text *out)
+{
+    text_printf(out, ",\"stages\":[");
+    for (uint32_t i = 0; i < e->n_stages; i++) {
+        const struct explain_stage *stage = &e->stages[i];
+        text_printf(out, "%s{\"stage\":\"%s\",\"verdict\":\"%s\",", i ? "," : "", stage->name,
+                    verdict_word(stage->verdict));
+        add_key(out, "why", slice_str(stage->why));
+        text_printf(out, "}");
+    }
+    text_printf(out, "],");
+    add_key(out, "refused_by", slice_str(e->refused_by));
+}
 
 static void json_rules(const struct explain *e, struct text *out)
 {
@@ -189,7 +214,7 @@ void explain_write_json(const struct explain *e, struct text *out)
     text_printf(out, ",");
     add_key(out, "query", e->msg.query);
     text_printf(out, ",");
-    add_key(out, "peer", print_ip(&e->query->from, peer));
+    add_key(out, "peer", print_ip(&e->peer, peer));
     text_printf(out, ",\"peer_is_trusted\":%s,", e->peer_trusted ? "true" : "false");
     add_key(out, "client_ip", print_ip(&e->client, client));
     text_printf(out, "},\"listener\":{");
@@ -200,6 +225,7 @@ void explain_write_json(const struct explain *e, struct text *out)
     add_key(out, "why", slice_str(e->listener_why));
     text_printf(out, "},");
     json_rules(e, out);
+    json_stages(e, out);
     json_limit(e, out);
     text_printf(out, ",\"action\":\"%s\",\"answer\":", action_of(e));
     if (e->end) {
@@ -221,6 +247,17 @@ void explain_write_json(const struct explain *e, struct text *out)
 
 /* ---- text ---- */
 
+static void text_stages(const struct explain *e, struct text *out)
+{
+    for (uint32_t i = 0; i < e->n_stages; i++) {
+        const struct explain_stage *stage = &e->stages[i];
+        bool is_would = stage->verdict == EXPLAIN_WOULD_REFUSE;
+        text_printf(out, "%-11s%c %s: %s: %s\n", i ? "" : "access",
+                    stage->verdict == EXPLAIN_REFUSES ? 'x' : '-', stage->name,
+                    is_would ? "would refuse" : verdict_word(stage->verdict), stage->why);
+    }
+}
+
 static void text_rules(const struct explain *e, struct text *out)
 {
     for (uint32_t i = 0; i < e->n_rules; i++) {
@@ -229,7 +266,7 @@ static void text_rules(const struct explain *e, struct text *out)
                     rule->index, rule->name.len ? " \"" : "", SLICE_ARG(rule->name),
                     rule->name.len ? "\"" : "", rule->is_taken ? "taken: " : "", rule->why);
     }
-    if (!e->rule && !e->reject && e->listener->config->protocol != CONFIG_TCP &&
+    if (!e->rule && !e->reject && !e->refused_by && e->listener->config->protocol != CONFIG_TCP &&
         e->listener->config->protocol != CONFIG_UDP)
         text_printf(out, "%-11snone takes it: the listener's default\n", e->n_rules ? "" : "rules");
 }
@@ -303,7 +340,7 @@ static void text_group(const struct explain_group *group, struct text *out)
 void explain_write_text(const struct explain *e, struct text *out)
 {
     char peer[IP_TEXT_MAX], client[IP_TEXT_MAX];
-    struct slice from = print_ip(&e->query->from, peer), who = print_ip(&e->client, client);
+    struct slice from = print_ip(&e->peer, peer), who = print_ip(&e->client, client);
     text_printf(out, "request    %.*s %.*s from %.*s\n",
                 SLICE_ARG(e->query->method.ptr ? e->query->method : SLICE("GET")), SLICE_ARG(e->query->url),
                 SLICE_ARG(from));
@@ -313,7 +350,10 @@ void explain_write_text(const struct explain *e, struct text *out)
     if (e->peer_trusted)
         text_printf(out, "client     %.*s, as the trusted proxy says\n", SLICE_ARG(who));
     text_rules(e, out);
+    text_stages(e, out);
     text_limit(e, out);
+    if (e->is_closed)
+        text_printf(out, "answer     none: the connection is closed\n");
     if (e->end) {
         text_printf(out, "answer     %u %s: %s\n", e->status, word_of_answer(e), text_of_answer(e));
         if (e->location.len)

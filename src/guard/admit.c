@@ -28,6 +28,12 @@ void admit_build(struct snapshot *snapshot, struct registry *registry, struct sn
     text_fini(&name);
 }
 
+/* The client's share of the rate. */
+static uint64_t share_of(const struct limit_runtime *limit, const struct ip_addr *addr)
+{
+    return siphash(&limit->salt, slice_of((const char *)addr->bytes, addr->family == 6 ? 8 : 4));
+}
+
 bool admit(struct worker_listener *listener, const struct ip_addr *addr)
 {
     const struct snap_listener *current = listener->current;
@@ -39,9 +45,18 @@ bool admit(struct worker_listener *listener, const struct ip_addr *addr)
     }
     if (!limit || addr->family == 0)
         return true;
-    struct slice network = slice_of((const char *)addr->bytes, addr->family == 6 ? 8 : 4);
-    limiter_take(limit->limiter, siphash(&limit->salt, network), listener->worker->loop.now_ns, &verdict);
+    limiter_take(limit->limiter, share_of(limit, addr), listener->worker->loop.now_ns, &verdict);
     if (!verdict.passes)
         counter_add(&listener->counters->connections_limited, 1);
     return verdict.passes;
+}
+
+bool admit_peek_rate(const struct snap_listener *listener, const struct ip_addr *addr, uint64_t now_ns,
+                     struct limiter_verdict *verdict)
+{
+    const struct limit_runtime *limit = listener->connection_limit;
+    if (!limit || addr->family == 0)
+        return false;
+    limiter_peek(limit->limiter, share_of(limit, addr), now_ns, verdict);
+    return true;
 }

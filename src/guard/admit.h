@@ -17,5 +17,9 @@ void admit_build(struct snapshot *snapshot, struct registry *registry, struct sn
 
 /* False: it is not to come in, which has been counted. Takes one from the address's share. */
 bool admit(struct worker_listener *listener, const struct ip_addr *addr);
+/* What connection_rate would say of one more connection; takes nothing. False: it says nothing of the
+ * address. Units: `now_ns` as the workers'. Threads: any. */
+bool admit_peek_rate(const struct snap_listener *listener, const struct ip_addr *addr, uint64_t now_ns,
+                     struct limiter_verdict *verdict);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard/basic_auth.h"
 
-#include "guard/crypt_thread.h"
 #include "guard/passwords.h"
 #include "worker/worker.h"
 
 #include <stdio.h>
 
-enum { PAIR_BYTES_MAX = 2 * CRYPT_PASSWORD_MAX };
+enum { PAIR_BYTES_MAX = BASIC_AUTH_ROOM_BYTES };
 
 struct auth_call {
     struct crypt_job job;
@@ -91,7 +90,7 @@ static bool decode(struct slice text, char *out, size_t cap, size_t *len)
     return true;
 }
 
-/* "user:password" of the request. False: there is none. */
+/* "user:password" of the request. False: there is none, or none that anybody could have. */
 static bool find_pair(struct http_message *msg, char *pair, size_t *len)
 {
     const struct slice scheme = SLICE("basic ");
@@ -100,8 +99,10 @@ static bool find_pair(struct http_message *msg, char *pair, size_t *len)
     if (value.len <= scheme.len || !slice_caseeq(slice_of(value.ptr, scheme.len), scheme))
         return false;
     value = slice_trim(slice_of(value.ptr + scheme.len, value.len - scheme.len));
-    return decode(value, pair, PAIR_BYTES_MAX, len) && slice_find(slice_of(pair, *len), ':') < *len &&
-           !memchr(pair, '\0', *len);
+    if (!decode(value, pair, PAIR_BYTES_MAX, len) || memchr(pair, '\0', *len))
+        return false;
+    size_t colon = slice_find(slice_of(pair, *len), ':');
+    return colon < *len && *len - colon - 1 <= CRYPT_PASSWORD_MAX;
 }
 
 static void give(struct auth_call *call)
@@ -145,15 +146,15 @@ static struct auth_call *ask(struct worker *worker, struct passwords *passwords,
 }
 
 /* The target learns the name by a field that is nobody else's to set. False: there is no room. */
-static bool add_user(struct worker *worker, const struct config_basic_auth *config, struct http_message *msg,
+static bool add_user(char *room, const struct config_basic_auth *config, struct http_message *msg,
                      const char *pair, size_t len)
 {
     if (!config->user_field.ptr)
         return true;
     size_t name_len = slice_find(slice_of(pair, len), ':');
-    memcpy(worker->token, pair, name_len); /* until the head is made */
+    memcpy(room, pair, name_len);
     http_message_drop_name(msg, config->user_field);
-    return http_message_add(msg, config->user_field, slice_of(worker->token, name_len));
+    return http_message_add(msg, config->user_field, slice_of(room, name_len));
 }
 
 enum exchange_end basic_auth_check(struct worker *worker, struct passwords *passwords,
@@ -164,9 +165,9 @@ enum exchange_end basic_auth_check(struct worker *worker, struct passwords *pass
     size_t len = 0;
     enum exchange_end end = END_NORMAL;
     *call = NULL;
-    if (!find_pair(msg, pair, &len) || len - slice_find(slice_of(pair, len), ':') - 1 > CRYPT_PASSWORD_MAX) {
+    if (!find_pair(msg, pair, &len)) {
         end = END_NO_CREDENTIALS;
-    } else if (!add_user(worker, config, msg, pair, len)) {
+    } else if (!add_user(worker->token, config, msg, pair, len)) { /* until the head is made */
         end = END_HEAD_GREW;
     } else if (!passwords_knows(passwords, slice_of(pair, len))) {
         *call = ask(worker, passwords, pair, len);
@@ -186,4 +187,27 @@ void basic_auth_leave(struct auth_call **call)
     if (*call)
         (*call)->done = NULL;
     *call = NULL;
+}
+
+enum exchange_end basic_auth_peek(const struct passwords *passwords, const struct config_basic_auth *config,
+                                  struct http_message *msg, char *room, struct basic_auth_question *out)
+{
+    char pair[PAIR_BYTES_MAX];
+    size_t len = 0;
+    bool exists = false;
+    enum exchange_end end = END_NORMAL;
+    *out = (struct basic_auth_question){.is_known = true};
+    if (!find_pair(msg, pair, &len)) {
+        end = END_NO_CREDENTIALS;
+    } else if (!add_user(room, config, msg, pair, len)) {
+        end = END_HEAD_GREW;
+    } else if (!passwords_knows(passwords, slice_of(pair, len))) {
+        size_t colon = slice_find(slice_of(pair, len), ':');
+        out->hash = passwords_find(passwords, slice_of(pair, colon), &exists);
+        memcpy(out->password, pair + colon + 1, len - colon - 1);
+        out->is_known = !exists;
+        end = exists ? END_NORMAL : END_BAD_CREDENTIALS;
+    }
+    explicit_bzero(pair, sizeof(pair));
+    return end;
 }

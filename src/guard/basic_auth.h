@@ -5,6 +5,7 @@
 #ifndef ISOBAR_GUARD_BASIC_AUTH_H
 #define ISOBAR_GUARD_BASIC_AUTH_H
 
+#include "guard/crypt_thread.h"
 #include "http/message.h"
 #include "observe/ends.h"
 #include "snapshot/snapshot.h"
@@ -33,6 +34,21 @@ enum exchange_end basic_auth_check(struct worker *worker, struct passwords *pass
                                    basic_auth_done_fn *done, void *arg, struct auth_call **call) ISO_MUST_USE;
 /* Nobody waits for it any longer; NULL does nothing. */
 void basic_auth_leave(struct auth_call **call);
+
+/* A pair that was not found good before: what has to be compared to know. */
+struct basic_auth_question {
+    bool is_known; /* it was, or there is no such user: nothing has to */
+    char password[CRYPT_PASSWORD_MAX + 1];
+    const char *hash; /* borrows from the passwords */
+};
+
+/* What basic_auth_check() would say, as far as that goes without comparing, and the user's name put where the
+ * rule wants it; its text stands in `room`. END_NORMAL: it is good, or *out says on what that depends.
+ * Remembers nothing. Threads: any. */
+enum { BASIC_AUTH_ROOM_BYTES = 2 * CRYPT_PASSWORD_MAX };
+enum exchange_end basic_auth_peek(const struct passwords *passwords, const struct config_basic_auth *config,
+                                  struct http_message *msg, char *room,
+                                  struct basic_auth_question *out) ISO_MUST_USE;
 
 /* The value of WWW-Authenticate that goes with a refusal; `out` has room for BASIC_AUTH_CHALLENGE_MAX. */
 enum { BASIC_AUTH_CHALLENGE_MAX = 300 };

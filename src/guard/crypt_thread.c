@@ -41,6 +41,16 @@ static void compare(struct crypt_job *job, struct crypt_data *data)
     explicit_bzero(job->password, sizeof(job->password));
 }
 
+bool crypt_compare(const char *password, const char *hash)
+{
+    struct crypt_data *data = calloc(1, sizeof(*data));
+    iso_assert(data != NULL);
+    const char *made = crypt_rn(password, hash, data, (int)sizeof(*data));
+    bool matches = made && same_text(made, hash);
+    free(data);
+    return matches;
+}
+
 static struct crypt_job *take_first(void)
 {
     struct crypt_job *job = queue.first;

@@ -22,6 +22,8 @@ struct crypt_job {
 /* Counted: the first starts the thread, the last ends it. Threads: control. */
 iso_err crypt_thread_ref(void) ISO_MUST_USE;
 void crypt_thread_unref(void);
+/* The same at once, where somebody waits: for commands, not for a process that serves. Threads: any. */
+bool crypt_compare(const char *password, const char *hash);
 /* False: too many wait. Threads: any that holds a reference by way of a snapshot. */
 bool crypt_post(struct crypt_job *job);
 /* Waits until no job of that loop is left here; those that had not begun come back unmatched. Threads: any.

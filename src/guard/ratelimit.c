@@ -285,9 +285,15 @@ enum exchange_end ratelimit_take(const struct snap_limit *limit, struct worker *
     return END_RATE_LIMITED;
 }
 
-void ratelimit_peek(const struct snap_limit *limit, struct http_message *msg, const struct ip_addr *client,
-                    char *scratch, uint64_t now_ns, struct limiter_verdict *verdict)
+enum exchange_end ratelimit_peek(const struct snap_limit *limit, struct http_message *msg,
+                                 const struct ip_addr *client, char *scratch, uint64_t now_ns,
+                                 struct limiter_verdict *verdict)
 {
     uint64_t key = client_key(limit, &limit->runtime->salt, msg, client, scratch);
+    bool is_alone = limit->shared && !shared_state_answers(limit->shared);
+    *verdict = (struct limiter_verdict){0};
+    if (is_alone && limit->config->away == CONFIG_LIMIT_REFUSE)
+        return END_RATE_UNKNOWN;
     limiter_peek(limit->runtime->limiter, key, now_ns, verdict);
+    return verdict->passes ? END_NORMAL : limit->config->dry_run ? END_WOULD_RATE_LIMIT : END_RATE_LIMITED;
 }

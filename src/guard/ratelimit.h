@@ -40,9 +40,10 @@ enum { RATELIMIT_FIELDS = 5, RATELIMIT_VALUE_MAX = 80 };
 void ratelimit_print(const struct snap_limit *limit, uint32_t remaining, uint32_t next_s, uint32_t reset_s,
                      char texts[RATELIMIT_FIELDS][RATELIMIT_VALUE_MAX],
                      struct h1_pair fields[RATELIMIT_FIELDS]);
-/* What it would say of a request that is not made; takes nothing. `scratch` has room for the query. Units:
- * `now_ns` as the workers'. Threads: any. */
-void ratelimit_peek(const struct snap_limit *limit, struct http_message *msg, const struct ip_addr *client,
-                    char *scratch, uint64_t now_ns, struct limiter_verdict *verdict);
+/* What ratelimit_take() would say of a request that is not made; takes nothing. `scratch` has room for the
+ * query. Units: `now_ns` as the workers'. Threads: any. */
+enum exchange_end ratelimit_peek(const struct snap_limit *limit, struct http_message *msg,
+                                 const struct ip_addr *client, char *scratch, uint64_t now_ns,
+                                 struct limiter_verdict *verdict);
 
 #endif

@@ -438,6 +438,25 @@ bool tls_host_is_misdirected(const struct conn *conn, struct slice host)
     return tls->server->entries[index].policy != tls->policy;
 }
 
+static const struct tls_entry *entry_of(const struct tls_server *server, struct slice name)
+{
+    uint32_t index = 0;
+    tls_names_find(&server->names, name, &index);
+    return &server->entries[index];
+}
+
+bool tls_server_parts(const struct tls_server *server, struct slice name, struct slice host)
+{
+    return entry_of(server, name)->policy != entry_of(server, host)->policy;
+}
+
+bool tls_server_asks(const struct tls_server *server, struct slice name, bool *is_required)
+{
+    int mode = SSL_CTX_get_verify_mode(entry_of(server, name)->any);
+    *is_required = mode & SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+    return mode & SSL_VERIFY_PEER;
+}
+
 SSL *tls_server_open(struct tls_server *server)
 {
     return SSL_new(server->entries[0].any);

@@ -37,6 +37,12 @@ iso_err tls_server_new(const struct tls_server_options *options, struct tls_serv
 struct tls_server *tls_server_ref(struct tls_server *server);
 void tls_server_unref(struct tls_server **server);
 
+/* Would clients who connect for this name (ptr NULL: for none) be asked for a certificate? Threads: any. */
+bool tls_server_asks(const struct tls_server *server, struct slice name, bool *is_required);
+/* Is the host under another policy than the name that the connection was made for? See
+ * tls_host_is_misdirected(). Threads: any. */
+bool tls_server_parts(const struct tls_server *server, struct slice name, struct slice host);
+
 /* A new SSL of the listener; NULL: no memory. Threads: any. */
 struct ssl_st *tls_server_open(struct tls_server *server);
 
