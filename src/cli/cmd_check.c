@@ -50,17 +50,6 @@ static struct totals count(const struct config *config)
     return totals;
 }
 
-static void print_faults(const struct iso_diag *diag)
-{
-    for (const struct diag_entry *entry = diag->first; entry; entry = entry->next) {
-        struct text line;
-        text_init(&line);
-        diag_format(entry, &line);
-        fprintf(stderr, "%s\n", line.data);
-        text_fini(&line);
-    }
-}
-
 static const char *plural(uint32_t n)
 {
     return n == 1 ? "" : "s";
@@ -117,7 +106,7 @@ static bool check_file(const char *file, struct text *json)
             text_printf(json, ",");
         add_json(json, file, config, &diag);
     } else {
-        print_faults(&diag);
+        diag_print(&diag);
         if (ok)
             print_summary(file, config);
     }

@@ -277,15 +277,8 @@ static struct config *load(const char *file)
     struct iso_diag diag;
     struct config *config = NULL;
     diag_init(&diag);
-    if (config_load_file(file, &config, &diag)) {
-        for (const struct diag_entry *entry = diag.first; entry; entry = entry->next) {
-            struct text line;
-            text_init(&line);
-            diag_format(entry, &line);
-            fprintf(stderr, "%s\n", line.data);
-            text_fini(&line);
-        }
-    }
+    if (config_load_file(file, &config, &diag))
+        diag_print(&diag);
     diag_fini(&diag);
     return config;
 }

@@ -76,17 +76,6 @@ struct node {
     bool link_lost;
 };
 
-void cmd_l4_print_faults(struct iso_diag *diag)
-{
-    for (const struct diag_entry *entry = diag->first; entry; entry = entry->next) {
-        struct text line;
-        text_init(&line);
-        diag_format(entry, &line);
-        fprintf(stderr, "%s\n", line.data);
-        text_fini(&line);
-    }
-}
-
 static iso_err read_spec(const char *file, struct config **config, struct arena *arena, struct l4_spec *spec,
                          struct iso_diag *diag)
 {
@@ -218,7 +207,7 @@ static void restore(struct node *node)
     diag_init(&diag);
     usleep(L4_GRACE_MS * 1000);
     if (publish(node, &diag))
-        cmd_l4_print_faults(&diag);
+        diag_print(&diag);
     diag_fini(&diag);
 }
 
@@ -228,7 +217,7 @@ static void leave_table(uint32_t was, uint32_t now)
     struct iso_diag diag;
     diag_init(&diag);
     if (was && was != now && l4_kernel_routes_set(was, NULL, 0, &diag))
-        cmd_l4_print_faults(&diag);
+        diag_print(&diag);
     diag_fini(&diag);
 }
 
@@ -255,7 +244,7 @@ static void reload(struct node *node)
             config_free(node->config);
     }
     if (err) {
-        cmd_l4_print_faults(&diag);
+        diag_print(&diag);
         log_error("l4: the configuration was not taken; everything stays as it was");
         arena_fini(&node->arena);
         node->arena = old.arena;
@@ -313,7 +302,7 @@ static void leave(struct node *node)
         sleep(linger_s);
     }
     if (l4_loader_detach(node->spec.node.pin.ptr, &diag))
-        cmd_l4_print_faults(&diag);
+        diag_print(&diag);
     log_notice("l4: detached");
     diag_fini(&diag);
 }
@@ -325,7 +314,7 @@ static void check_nodes(struct node *node)
         return;
     diag_init(&diag);
     if (publish(node, &diag))
-        cmd_l4_print_faults(&diag);
+        diag_print(&diag);
     diag_fini(&diag);
     announce(node, node->link_lost);
 }
@@ -397,7 +386,7 @@ static int run_node(const char *file)
     if (!err && !lock_pin(&node, node.spec.node.pin))
         err = ISO_ERR_EXISTS;
     if (err) {
-        cmd_l4_print_faults(&diag);
+        diag_print(&diag);
         if (err != ISO_ERR_EXISTS)
             tidy(&node);
         return 1;

@@ -15,7 +15,4 @@ int cmd_l4_sample(int argc, char **argv);
 int cmd_l4_decap(int argc, char **argv);
 int cmd_l4_detach(int argc, char **argv);
 
-/* Each fault on a line of stderr. */
-void cmd_l4_print_faults(struct iso_diag *diag);
-
 #endif

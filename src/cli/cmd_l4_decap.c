@@ -94,7 +94,7 @@ int cmd_l4_decap(int argc, char **argv)
     }
     if (!err)
         err = l4_decap_attach(&decap, &diag);
-    cmd_l4_print_faults(&diag);
+    diag_print(&diag);
     config_free(config);
     arena_fini(&arena);
     diag_fini(&diag);

@@ -56,7 +56,7 @@ static bool read_options(struct shown *shown, int argc, char **argv, const char 
             break;
         case 'c':
             if (config_load_file(optarg, &shown->config, &shown->diag)) {
-                cmd_l4_print_faults(&shown->diag);
+                diag_print(&shown->diag);
                 return false;
             }
             if (shown->config->l4.set)
@@ -84,7 +84,7 @@ static bool read_options(struct shown *shown, int argc, char **argv, const char 
 static bool peek(struct shown *shown)
 {
     if (l4_loader_peek(shown->pin, &shown->loader, &shown->diag)) {
-        cmd_l4_print_faults(&shown->diag);
+        diag_print(&shown->diag);
         return false;
     }
     shown->view = l4_loader_view(shown->loader);
@@ -246,7 +246,7 @@ int cmd_l4_counters(int argc, char **argv)
     uint64_t decap[L4_EVENTS];
     if (l4_decap_is_pinned(shown.pin)) {
         if (l4_decap_events(shown.pin, decap, &shown.diag)) {
-            cmd_l4_print_faults(&shown.diag);
+            diag_print(&shown.diag);
             return finish(&shown, 1);
         }
         for (uint32_t i = L4_DECAP; i < L4_EVENTS; i++)
@@ -385,7 +385,7 @@ int cmd_l4_sample(int argc, char **argv)
     if (lost)
         fprintf(stderr, "%llu samples were lost: sample fewer\n", (unsigned long long)lost);
     if (err || off)
-        cmd_l4_print_faults(&shown.diag);
+        diag_print(&shown.diag);
     return finish(&shown, err || off ? 1 : 0);
 }
 
@@ -397,6 +397,6 @@ int cmd_l4_detach(int argc, char **argv)
     iso_err err = l4_loader_detach(shown.pin, &shown.diag);
     if (err == ISO_ERR_NOT_FOUND)
         fprintf(stderr, "nothing is pinned in %s\n", shown.pin);
-    cmd_l4_print_faults(&shown.diag);
+    diag_print(&shown.diag);
     return finish(&shown, err ? 1 : 0);
 }

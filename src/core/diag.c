@@ -91,3 +91,14 @@ void diag_format(const struct diag_entry *entry, struct text *out)
     text_printf(out, "%s%s%s%s%s", out->len ? " " : "", entry->severity == DIAG_WARNING ? "warning: " : "",
                 entry->path, *entry->path ? ": " : "", entry->message);
 }
+
+void diag_print(const struct iso_diag *diag)
+{
+    for (const struct diag_entry *entry = diag->first; entry; entry = entry->next) {
+        struct text line;
+        text_init(&line);
+        diag_format(entry, &line);
+        fprintf(stderr, "%s\n", line.data);
+        text_fini(&line);
+    }
+}

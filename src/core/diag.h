@@ -37,5 +37,7 @@ void diag_sort(struct iso_diag *diag);
 /* "file:line:column: path: message", without what is unknown; a warning says so before its path. No line end.
  */
 void diag_format(const struct diag_entry *entry, struct text *out);
+/* Every entry, a line each, to standard error. */
+void diag_print(const struct iso_diag *diag);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard/basic_auth.h"
 
+#include "core/base64.h"
 #include "guard/passwords.h"
 #include "worker/worker.h"
 
@@ -58,36 +59,14 @@ struct slice basic_auth_challenge(const struct config_basic_auth *config, char *
     return slice_of(out, (size_t)n);
 }
 
-static int digit64(char c)
-{
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
-/* Base64 as RFC 7617 has it, with or without its padding. False: it is none, or too long. */
+/* With or without padding (RFC 7617), and not strict about its last bits. False: it is no base64, or too
+ * long. */
 static bool decode(struct slice text, char *out, size_t cap, size_t *len)
 {
-    unsigned bits = 0, n_bits = 0;
-    size_t n = 0;
+    bool is_canonical;
     while (text.len && text.ptr[text.len - 1] == '=')
         text.len--;
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = digit64(text.ptr[i]);
-        if (digit < 0 || n == cap)
-            return false;
-        bits = (bits << 6 | (unsigned)digit) & 0xffff;
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            out[n++] = (char)(bits >> n_bits);
-        }
-    }
-    *len = n;
-    return true;
+    return base64_decode(text, BASE64_STANDARD, out, cap, len, &is_canonical);
 }
 
 /* "user:password" of the request. False: there is none, or none that anybody could have. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard/claims.h"
 
+#include "core/base64.h"
+
 enum { DEPTH_MOST = 16 };
 
 struct reader {
@@ -293,37 +295,15 @@ bool claim_has_text(const struct claim *claim, struct slice wanted, struct scrat
     return false;
 }
 
-static int digit64(char c)
-{
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '-'             ? 62
-           : c == '_'             ? 63
-                                  : -1;
-}
-
 bool claims_decode64(struct slice text, struct scratch *scratch, struct slice *out)
 {
-    char *to = scratch->at;
-    unsigned bits = 0, n_bits = 0;
-    if (text.len % 4 == 1 || (size_t)(scratch->end - to) < text.len / 4 * 3 + 2)
+    size_t len;
+    bool is_canonical;
+    if (!base64_decode(text, BASE64_URL, scratch->at, (size_t)(scratch->end - scratch->at), &len,
+                       &is_canonical) ||
+        !is_canonical)
         return false;
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = digit64(text.ptr[i]);
-        if (digit < 0)
-            return false;
-        bits = bits << 6 | (unsigned)digit;
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            *to++ = (char)(bits >> n_bits);
-            bits &= (1u << n_bits) - 1;
-        }
-    }
-    if (bits) /* RFC 4648 3.5: the same bytes have one text only */
-        return false;
-    *out = slice_of(scratch->at, (size_t)(to - scratch->at));
-    scratch->at = to;
+    *out = slice_of(scratch->at, len);
+    scratch->at += len;
     return true;
 }

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """First-line security: who may connect and how often, and what browsers are told."""
-import json
-import os
 import socket
 import time
 
@@ -179,11 +177,7 @@ def test_security_headers_go_with_every_answer(stand):
 ])
 def test_what_does_not_fit_is_refused(stand, listener, group, words):
     config = stand.config([{"ip": "127.0.0.1", "port": 9}], listener=listener, group=group)
-    path = os.path.join(stand.folder, "bad.json")
-    with open(path, "w", encoding="utf-8") as out:
-        json.dump(config, out)
-    status, _, err = stand.isobar("check", path)
-    assert status == 1 and words in err, err
+    assert words in stand.refuses(config)
 
 
 def test_descriptors_of_refused_connections_are_closed(stand):

@@ -16,6 +16,7 @@ import pytest
 from harness.load import Load
 from harness.postgres import Postgres
 from harness.process import wait_until
+from harness.store import rows
 
 GROUP = "/v1/target-groups/web"
 KILLS = 200
@@ -46,14 +47,6 @@ def settled(proxy, version=1):
     assert wait_until(lambda: figure(proxy, "available") == 1)
     proxy.baseline = proxy.sockets()
     return proxy
-
-
-def rows(path, sql):
-    database = sqlite3.connect(path)
-    try:
-        return database.execute(sql).fetchall()
-    finally:
-        database.close()
 
 
 def weight_of(proxy, target):

@@ -4,7 +4,6 @@ follow each other, and that traffic does not notice a store that is away (H1, H3
 import copy
 import json
 import os
-import sqlite3
 import time
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from harness.load import Load
 from harness.postgres import Postgres
 from harness.process import wait_until
+from harness.store import rows
 
 
 @pytest.fixture
@@ -61,14 +61,6 @@ def write_as_another(postgres, version, config):
     postgres.query("INSERT INTO versions (number, created_at, who, token, diff, document, bytes, in_tables)"
                    " VALUES (%s, 0, 'other', %s, '[]', %s, 0, 1)", version, f"t{version}", stored(config))
     postgres.query("SELECT pg_notify('isobar_versions', %s)", str(version))
-
-
-def rows(path, sql):
-    database = sqlite3.connect(path)
-    try:
-        return database.execute(sql).fetchall()
-    finally:
-        database.close()
 
 
 def test_the_file_fills_an_empty_store_and_then_the_store_rules(stand, tmp_path):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness.store import Driver
+from harness.store import Driver, rows
 
 
 @pytest.fixture
@@ -19,14 +19,6 @@ def path(tmp_path):
 
 def url(path):
     return "sqlite:" + path
-
-
-def rows(path, sql):
-    database = sqlite3.connect(path)
-    try:
-        return database.execute(sql).fetchall()
-    finally:
-        database.close()
 
 
 def test_versions_and_tables_are_written_together(path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One test's stand: isobar, backends and clients, all on ports of their own. At the end clients and backends go first;
 then isobar must be alive, hold nothing of the work, and stop with status 0 on SIGTERM."""
+import json
 import os
 import subprocess
 
@@ -90,6 +91,15 @@ class Stand:
         done = subprocess.run([ISOBAR, *args], input=text, capture_output=True, text=True, timeout=timeout_s,
                               cwd=options.pop("cwd", self.folder), **options)
         return done.returncode, done.stdout, done.stderr
+
+    def refuses(self, config):
+        """What `isobar check` says of a configuration that it must not take."""
+        path = os.path.join(self.folder, "refused.json")
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump(config, out)
+        status, _, err = self.isobar("check", path)
+        assert status == 1, err
+        return err
 
     # The end
 

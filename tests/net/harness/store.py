@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import sqlite3
 import subprocess
 import threading
 import time
@@ -10,6 +11,15 @@ import time
 from .process import ISOBAR
 
 DRIVER = os.path.abspath(os.path.join(os.path.dirname(ISOBAR), "../../tests/unit/store/store_driver"))
+
+
+def rows(path, sql):
+    """What a query says of the SQLite file at `path`."""
+    database = sqlite3.connect(path)
+    try:
+        return database.execute(sql).fetchall()
+    finally:
+        database.close()
 
 
 class Driver:
