@@ -5,7 +5,7 @@
 #include "cli/process_internal.h"
 
 #include "config/diff.h"
-#include "config/json_write.h"
+#include "config/printed.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "store/store.h"
@@ -60,17 +60,17 @@ static void commit(void *owner, struct change *change)
     const struct store_change made = {.expected = document_version(process->document),
                                       .who = change->who,
                                       .diff = text_slice(&change->changes),
-                                      .document = text_slice(&change->json),
+                                      .document = change->printed,
                                       .from = process->current->config,
                                       .to = change->config};
     store_commit(process->stored->store, &made, on_committed, change);
 }
 
-static void in_force(void *owner, uint64_t version, struct slice json)
+static void in_force(void *owner, uint64_t version, const struct printed *printed)
 {
     struct process *process = owner;
     if (process->stored)
-        store_keep_good(process->stored->store, version, json);
+        store_keep_good(process->stored->store, version, printed);
 }
 
 void stored_add_hooks(struct document_hooks *hooks)
@@ -93,15 +93,8 @@ struct arrival {
 /* The number alone does not say it after a failover that lost versions: it may stand for another document. */
 static bool is_news(const struct stored *stored, uint64_t version, struct slice text)
 {
-    struct document *document = stored->process->document;
-    struct text in_force;
-    if (version != document_version(document))
-        return true;
-    text_init(&in_force);
-    json_write(document_doc(document)->root, store_bootstrap_keys, &in_force);
-    bool differs = !slice_eq(text_slice(&in_force), text);
-    text_fini(&in_force);
-    return differs;
+    const struct document *document = stored->process->document;
+    return version != document_version(document) || !printed_is(document_printed(document), text);
 }
 
 static void give_source(struct change *change, struct config_source *source)
@@ -275,21 +268,18 @@ static bool consider_record(struct stored *stored, const struct store_answer *an
         stored->must_record = false; /* a change was made on top of it, or another node was first */
         return false;
     }
-    struct text document;
-    text_init(&document);
-    json_write(document_doc(process->document)->root, store_bootstrap_keys, &document);
+    const struct printed *document = document_printed(process->document);
     uint64_t found = answer->outcome == STORE_DONE ? answer->version : 0;
-    if (found && slice_eq(answer->versions[0].document, text_slice(&document))) {
+    if (found && printed_is(document, answer->versions[0].document)) {
         number_in_force(stored, found);
     } else {
         const struct store_change change = {.expected = found,
                                             .who = SLICE("file"),
                                             .diff = SLICE("[]"),
-                                            .document = text_slice(&document),
+                                            .document = document,
                                             .to = process->current->config};
         store_commit(stored->store, &change, on_recorded, stored);
     }
-    text_fini(&document);
     return true;
 }
 
@@ -307,7 +297,7 @@ static bool file_is_seed(struct process *process, struct change *change, struct 
     struct config_source merged;
     struct text stored;
     text_init(&stored);
-    json_write(document_doc(process->document)->root, store_bootstrap_keys, &stored);
+    printed_write(document_printed(process->document), &stored);
     store_log_difference(process->current->config, file->config, process->source->name);
     iso_err err = store_decode(text_slice(&stored), file->doc.root, "the store", file->base_dir, &merged,
                                &change->diag);
@@ -353,13 +343,8 @@ iso_err stored_open(struct process *process, const struct store_boot *boot, stru
         return err;
     }
     process->stored = stored;
-    if (!boot->must_record) {
-        struct text json;
-        text_init(&json);
-        json_write(document_doc(process->document)->root, store_bootstrap_keys, &json);
-        store_keep_good(stored->store, boot->version, text_slice(&json));
-        text_fini(&json);
-    }
+    if (!boot->must_record)
+        store_keep_good(stored->store, boot->version, document_printed(process->document));
     process->view.store = stored->store;
     stored->states = stored_states_new(process, stored->store);
     return ISO_OK;

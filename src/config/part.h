@@ -9,6 +9,7 @@
 #define ISOBAR_CONFIG_PART_H
 
 #include "config/schema.h"
+#include "config/stamps.h"
 
 struct config_part {
     struct arena arena; /* owns what the item points to */
@@ -28,21 +29,10 @@ struct config_part *config_part_of(const struct schema_section *section, const v
 /* Both have one, and it is the same. */
 bool config_part_is_same(const struct schema_section *section, const void *a, const void *b);
 
-/* Items to take over, of the configuration before. */
-struct config_part_search {
-    const struct schema_section *section;
-    const char *items; /* borrows; [n] */
-    uint32_t n;
-    uint32_t next;               /* mostly items are where they were */
-    struct config_part **sorted; /* owns; [n_sorted]; made when that does not hold */
-    uint32_t n_sorted;
-};
-
-/* `before` NULL: there is nothing to be found. */
-void config_part_search_init(struct config_part_search *search, const struct schema_key *key,
-                             const struct config *before);
-void config_part_search_fini(struct config_part_search *search);
-/* The settled part with that stamp, with a reference for the caller; NULL: there is none. */
-struct config_part *config_part_search_take(struct config_part_search *search, uint64_t stamp);
+/* The settled parts of a list in the configuration before, for those that are the same now. `before` NULL:
+ * there are none. */
+void config_parts_collect(struct stamps *stamps, const struct schema_key *key, const struct config *before);
+/* One of them, with a reference for the caller; NULL: there is none with that stamp. */
+struct config_part *config_parts_take(struct stamps *stamps, uint64_t stamp);
 
 #endif

@@ -320,15 +320,14 @@ static void print_section(const struct schema_key *key, const void *holder, enum
 const struct schema_type type_section = {decode_as_section, print_section, expect_section};
 
 /* An item that is as it was is taken over. Another one that may be shared later gets memory of its own. */
-static void decode_item(struct decoder *decoder, struct config_part_search *search,
+static void decode_item(struct decoder *decoder, const struct schema_section *section, struct stamps *before,
                         const struct doc_node *node, void *item)
 {
-    const struct schema_section *section = search->section;
     if (!section->is_shared) {
         decode_section(decoder, section, node, item);
         return;
     }
-    struct config_part *part = config_part_search_take(search, node->stamp);
+    struct config_part *part = config_parts_take(before, node->stamp);
     if (part) {
         memcpy(item, part->item, section->bytes);
     } else {
@@ -352,12 +351,12 @@ static void decode_items(struct decoder *decoder, const struct schema_key *key, 
     }
     char *items = arena_alloc(decoder->arena, (size_t)key->section->bytes * node->n);
     uint32_t n = 0;
-    struct config_part_search search;
-    config_part_search_init(&search, key, decoder->before);
+    struct stamps before;
+    config_parts_collect(&before, key, decoder->before);
     for (const struct doc_node *item = node->first; item; item = item->next, n++)
         if (!doc_is_full(decoder->doc))
-            decode_item(decoder, &search, item, items + (size_t)key->section->bytes * n);
-    config_part_search_fini(&search);
+            decode_item(decoder, key->section, &before, item, items + (size_t)key->section->bytes * n);
+    stamps_fini(&before);
     *(void **)((char *)holder + key->offset) = items;
     *count_of(key, holder) = n;
 }

@@ -2,8 +2,8 @@
 #include "control/document.h"
 
 #include "config/diff.h"
-#include "config/json_write.h"
 #include "config/load.h"
+#include "config/printed.h"
 #include "config/same.h"
 #include "config/schema.h"
 #include "control/idempotency.h"
@@ -18,7 +18,8 @@ enum { COMPACT_BYTES_MIN = 1 << 20 };
 struct document {
     struct loop *loop;
     struct document_hooks hooks;
-    struct doc doc; /* owns */
+    struct doc doc;          /* owns */
+    struct printed *printed; /* shared (counted): its text */
     struct iso_diag no_diag;
     char *base_dir; /* owns */
     uint64_t version;
@@ -63,14 +64,13 @@ static bool tell_changes(const struct config *from, const struct config *to, str
     return is_same;
 }
 
-static void remember(struct document *document, struct slice who, uint64_t wall_ms, struct slice changes,
-                     struct slice json)
+static void remember(struct document *document, struct slice who, uint64_t wall_ms, struct slice changes)
 {
     versions_add(&document->versions, &(struct version_info){.number = document->version,
                                                              .wall_ms = wall_ms,
                                                              .who = who,
                                                              .changes = changes,
-                                                             .document = json});
+                                                             .printed = document->printed});
 }
 
 /* Faults of a change go to the change; between two, nobody finds any. */
@@ -109,28 +109,26 @@ struct document *document_new(struct loop *loop, const struct document_hooks *ho
     versions_init(&document->versions);
     document->idempotency = idempotency_table_new();
     adopt_doc(document, doc);
-    struct text json;
-    text_init(&json);
-    json_write(document->doc.root, document->hooks.local_keys, &json);
-    remember(document, who, clock_wall_ns() / NS_PER_MS, SLICE("[]"), text_slice(&json));
-    text_fini(&json);
+    document->printed = printed_new(document->doc.root, document->hooks.local_keys, NULL);
+    remember(document, who, clock_wall_ns() / NS_PER_MS, SLICE("[]"));
     return document;
 }
 
-/* The document is that of change->version from now on; written once, it is large. */
+/* The document is that of change->version from now on. */
 static void come_into_force(struct document *document, struct change *change)
 {
     bool is_new = document->version != change->version; /* not a change of this node's own sections */
     document->version = change->version;
     change->wall_ms = clock_wall_ns() / NS_PER_MS;
-    if (!change->json.len)
-        json_write(document->doc.root, document->hooks.local_keys, &change->json);
-    struct slice json = text_slice(&change->json);
+    if (change->printed) {
+        printed_unref(&document->printed);
+        document->printed = printed_ref(change->printed);
+    }
     if (is_new)
         remember(document, change->who, change->wall_ms,
-                 change->changes.len ? text_slice(&change->changes) : SLICE("[]"), json);
+                 change->changes.len ? text_slice(&change->changes) : SLICE("[]"));
     if (document->hooks.in_force)
-        document->hooks.in_force(document->hooks.owner, document->version, json);
+        document->hooks.in_force(document->hooks.owner, document->version, document->printed);
 }
 
 static void finish(struct change *change, enum change_outcome outcome, const struct config *tried)
@@ -144,7 +142,7 @@ static void finish(struct change *change, enum change_outcome outcome, const str
     change->done(change, outcome, tried);
     diag_fini(&change->diag);
     text_fini(&change->changes);
-    text_fini(&change->json);
+    printed_unref(&change->printed);
     if (change->fresh_config)
         config_free(change->fresh_config);
     if (change->fresh) {
@@ -232,9 +230,9 @@ static void prepare(struct change *change, struct config *config)
     change->config = config;
     iso_err err = document->hooks.prepare(document->hooks.owner, &config, change->reads_files, &change->diag);
     bool is_committed = change->stored_version || change->is_unchanged || !document->hooks.commit;
-    if (!err && !is_committed)
-        json_write(change->fresh ? change->fresh->root : document->doc.root, document->hooks.local_keys,
-                   &change->json);
+    if (!err && !change->is_unchanged)
+        change->printed = printed_new(change->fresh ? change->fresh->root : document->doc.root,
+                                      document->hooks.local_keys, document->printed);
     if (!change->fresh)
         doc_edit_undo(&change->edit);
     if (err) {
@@ -356,8 +354,6 @@ static void run_queue(struct document *document)
         document->n_queued--;
         compact(document);
         take(document, change);
-        if (!document->at_hand)
-            compact(document);
     }
     if (!document->at_hand)
         compact(document);
@@ -370,7 +366,7 @@ void document_submit(struct document *document, struct change *change)
     list_init(&change->node);
     diag_init(&change->diag);
     text_init(&change->changes);
-    text_init(&change->json);
+    change->printed = NULL;
     if (document->n_queued >= DOCUMENT_QUEUE_MAX) {
         if (change->call)
             api_fail(change->call, 503, "busy", "", "too many changes wait already");
@@ -402,6 +398,7 @@ void document_free(struct document **taken)
     }
     run_queue(document);
     versions_fini(&document->versions);
+    printed_unref(&document->printed);
     idempotency_table_free(&document->idempotency);
     doc_fini(&document->doc);
     diag_fini(&document->no_diag);
@@ -412,6 +409,11 @@ void document_free(struct document **taken)
 struct doc *document_doc(struct document *document)
 {
     return &document->doc;
+}
+
+const struct printed *document_printed(const struct document *document)
+{
+    return document->printed;
 }
 
 const struct config *document_config(const struct document *document)

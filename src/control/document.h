@@ -16,6 +16,7 @@
 
 struct config;
 struct document;
+struct printed;
 struct change;
 struct idempotency_table;
 
@@ -32,11 +33,11 @@ struct document_hooks {
     void (*discard)(void *owner);
     /* The configuration in force. */
     const struct config *(*current)(void *owner);
-    /* Makes the prepared change durable: change->json as the version behind document_version(). Calls
+    /* Makes the prepared change durable: change->printed as the version behind document_version(). Calls
      * document_committed() once, later. NULL: there is no store, and versions are counted here. */
     void (*commit)(void *owner, struct change *change);
-    /* A version came into force; `json` is the document without the local keys. NULL: nobody asks. */
-    void (*in_force)(void *owner, uint64_t version, struct slice json);
+    /* A version came into force; `printed` is the document without the local keys. NULL: nobody asks. */
+    void (*in_force)(void *owner, uint64_t version, const struct printed *printed);
     /* Keys of the root that are not part of what is committed: they come from the file of each node. Ends
      * with NULL; may be NULL. */
     const char *const *local_keys;
@@ -95,9 +96,9 @@ struct change {
     uint64_t stored_version;
 
     struct list node;
-    uint64_t wall_ms;    /* when it came into force */
-    struct text changes; /* owns: as version_info.changes */
-    struct text json;    /* owns: what is committed */
+    uint64_t wall_ms;        /* when it came into force */
+    struct text changes;     /* owns: as version_info.changes */
+    struct printed *printed; /* shared (counted): what is committed */
 };
 
 enum { DOCUMENT_QUEUE_MAX = 1000 };
@@ -121,6 +122,8 @@ void document_close(struct document *document);
 
 /* What is in force. Borrowed until the next change. */
 struct doc *document_doc(struct document *document);
+/* Its text, without the local keys. */
+const struct printed *document_printed(const struct document *document);
 const struct config *document_config(const struct document *document);
 uint64_t document_version(const struct document *document);
 const char *document_base_dir(const struct document *document);
@@ -130,8 +133,9 @@ struct idempotency_table *document_idempotency(struct document *document);
 struct version_info {
     uint64_t number, wall_ms;
     struct slice who;
-    struct slice changes;  /* JSON: a list of {object, change, what} */
-    struct slice document; /* JSON */
+    struct slice changes;          /* JSON: a list of {object, change, what} */
+    struct slice document;         /* JSON; ptr NULL: not at hand, or as `printed` */
+    const struct printed *printed; /* of one that this process remembers */
 };
 
 /* What differs between two configurations, as a JSON list of {object, change, what}. */

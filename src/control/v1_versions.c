@@ -6,6 +6,7 @@
 #include "control/v1.h"
 
 #include "config/json.h"
+#include "config/printed.h"
 #include "store/store.h"
 
 /* What the store or another program wrote may be anything. */
@@ -138,12 +139,25 @@ struct search {
     found_fn *found;
 };
 
+/* A copy that has its text, in the call's arena. */
+static struct version_info *with_document(struct api_call *call, const struct version_info *version)
+{
+    struct version_info *copy = arena_new(&call->arena, struct version_info);
+    struct text text;
+    text_init(&text);
+    printed_write(version->printed, &text);
+    *copy = *version;
+    copy->document = arena_slice(&call->arena, text_slice(&text));
+    text_fini(&text);
+    return copy;
+}
+
 static bool search_remembered(struct search *search)
 {
     struct api_call *call = search->call;
     const struct version_info *version = document_find_version(call->document, search->number);
     if (version)
-        return search->found(call, version);
+        return search->found(call, with_document(call, version));
     api_fail(call, 404, "not_found", "", "version %llu is not known, or no longer",
              (unsigned long long)search->number);
     return false;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/versions.h"
 
+#include "config/printed.h"
+
 #include <stdlib.h>
 
 void versions_init(struct versions *versions)
@@ -10,7 +12,8 @@ void versions_init(struct versions *versions)
 
 static size_t size_of(const struct version_info *version)
 {
-    return version->who.len + version->changes.len + version->document.len;
+    return version->who.len + version->changes.len + version->printed->new_bytes +
+           version->printed->n * sizeof(version->printed->pieces[0]);
 }
 
 static void drop_oldest(struct versions *versions)
@@ -19,7 +22,8 @@ static void drop_oldest(struct versions *versions)
     versions->bytes -= size_of(oldest);
     free((char *)oldest->who.ptr);
     free((char *)oldest->changes.ptr);
-    free((char *)oldest->document.ptr);
+    struct printed *printed = (struct printed *)oldest->printed;
+    printed_unref(&printed);
     versions->n--;
     memmove(versions->all, versions->all + 1, versions->n * sizeof(*versions->all));
 }
@@ -49,7 +53,7 @@ void versions_add(struct versions *versions, const struct version_info *version)
                                                          .wall_ms = version->wall_ms,
                                                          .who = keep(version->who),
                                                          .changes = keep(version->changes),
-                                                         .document = keep(version->document)};
+                                                         .printed = printed_ref(version->printed)};
     versions->bytes += size_of(version);
 }
 

@@ -29,6 +29,11 @@ static char *reserve(struct text *text, size_t more)
     return text->data + text->len;
 }
 
+void text_reserve(struct text *text, size_t more)
+{
+    reserve(text, more);
+}
+
 void text_add(struct text *text, struct slice s)
 {
     char *at = reserve(text, s.len);

@@ -14,6 +14,8 @@ struct text {
 
 void text_init(struct text *text);
 void text_fini(struct text *text);
+/* Room for that many bytes more, so that adding them does not move what is there. */
+void text_reserve(struct text *text, size_t more);
 void text_add(struct text *text, struct slice s);
 void text_printf(struct text *text, const char *fmt, ...) ISO_PRINTF(2, 3);
 /* As a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. Source: RFC 8259 7. */

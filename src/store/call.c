@@ -22,6 +22,7 @@ struct store_call *call_new(store_answer_fn *done, void *owner)
     call->owner = owner;
     call->outcome = STORE_UNAVAILABLE;
     call->reason = "";
+    text_init(&call->text);
     return call;
 }
 
@@ -29,6 +30,8 @@ void call_free(struct store_call *call)
 {
     list_remove(&call->node);
     arena_fini(&call->arena);
+    text_fini(&call->text);
+    printed_unref(&call->document);
     free(call->versions);
     free(call);
 }
@@ -85,19 +88,42 @@ static void take_version(struct store_call *call, const struct slice *columns)
     call->outcome = STORE_DONE;
 }
 
+/* A row of a chain: the answer is the last one. */
 static void take_document(struct store_call *call, const struct slice *columns)
 {
+    uint64_t before = call->n_versions ? call->versions[0].number : 0, number = number_of(columns[0]);
+    bool is_whole = !columns[6].ptr, fits = is_whole || before + 1 == number;
+    if (is_whole)
+        call->text.len = 0;
+    if (is_whole)
+        text_add(&call->text, columns[4]);
+    else
+        fits = fits && chain_read(&call->text, number_of(columns[6]), number_of(columns[7]), columns[4]);
+    if (!fits) {
+        call->is_broken = true;
+        call_fail(call,
+                  "version %" PRIu64 " is what changed in version %" PRIu64
+                  ", which is not there or another one: something else wrote to the store",
+                  number, number - 1);
+    }
+    if (call->is_broken)
+        return;
+    call->n_versions = 0;
     take_version(call, columns);
-    call->versions[call->n_versions - 1].document = arena_slice(&call->arena, columns[4]);
+    call->versions[0].document = text_slice(&call->text);
     call->in_tables = number_of(columns[5]) != 0;
+    if (call->expected && call->expected != number)
+        call->outcome = STORE_NOT_FOUND;
 }
 
-#define VERSION_COLUMNS "number, created_at, who, diff"
+#define VERSION_COLUMNS  "number, created_at, who, diff"
+#define DOCUMENT_COLUMNS VERSION_COLUMNS ", document, in_tables, head, tail"
 
 void call_make_load(struct store_call *call)
 {
     call->outcome = STORE_NOT_FOUND;
-    add(call, "SELECT " VERSION_COLUMNS ", document, in_tables FROM versions ORDER BY number DESC LIMIT 1")
+    add(call, "SELECT " DOCUMENT_COLUMNS " FROM versions WHERE number >= (SELECT number FROM versions"
+              " WHERE head IS NULL ORDER BY number DESC LIMIT 1) ORDER BY number")
         ->take = take_document;
     end_main(call);
 }
@@ -105,9 +131,11 @@ void call_make_load(struct store_call *call)
 void call_make_get(struct store_call *call, uint64_t number)
 {
     call->outcome = STORE_NOT_FOUND;
+    call->expected = number;
     struct statement *get =
-        add(call, "SELECT " VERSION_COLUMNS
-                  ", document, in_tables FROM versions WHERE number = CAST($1 AS BIGINT)");
+        add(call, "SELECT " DOCUMENT_COLUMNS " FROM versions WHERE number <= CAST($1 AS BIGINT) AND number >="
+                  " (SELECT number FROM versions WHERE head IS NULL AND number <= CAST($1 AS BIGINT)"
+                  " ORDER BY number DESC LIMIT 1) ORDER BY number");
     bind_number(call, get, number);
     get->take = take_document;
     end_main(call);
@@ -187,14 +215,34 @@ static void make_token(char token[33])
         snprintf(token + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static void insert_version(struct store_call *call, const struct store_change *change)
+#define INSERT_VERSION(head, tail, condition)                                                                \
+    "INSERT INTO versions (number, created_at, who, token, diff, document, bytes, in_tables, head, tail)"    \
+    " SELECT CAST($1 AS BIGINT) + 1, CAST($2 AS BIGINT), $3, $4, $5, $6, length(CAST($6 AS TEXT)), 1, " head \
+    ", " tail " WHERE (SELECT coalesce(max(number), 0) FROM versions) = CAST($1 AS BIGINT)" condition        \
+    " RETURNING number"
+
+static struct slice stored_text(struct store_call *call)
+{
+    struct text text;
+    text_init(&text);
+    if (call->row.is_whole)
+        printed_write(call->document, &text);
+    else
+        printed_write_middle(call->document, &call->row.change, &text);
+    struct slice kept = arena_slice(&call->arena, text_slice(&text));
+    text_fini(&text);
+    return kept;
+}
+
+static void insert_version(struct store_call *call, const struct store_change *change,
+                           const char *before_token)
 {
     /* Two at once: the second waits for the first at the write lock or the key, and then finds it taken. */
-    struct statement *insert =
-        add(call,
-            "INSERT INTO versions (number, created_at, who, token, diff, document, bytes, in_tables)"
-            " SELECT CAST($1 AS BIGINT) + 1, CAST($2 AS BIGINT), $3, $4, $5, $6, length(CAST($6 AS TEXT)), 1"
-            " WHERE (SELECT coalesce(max(number), 0) FROM versions) = CAST($1 AS BIGINT) RETURNING number");
+    bool is_whole = call->row.is_whole;
+    struct statement *insert = add(call, is_whole ? INSERT_VERSION("NULL", "NULL", "")
+                                                  : INSERT_VERSION("CAST($7 AS BIGINT)", "CAST($8 AS BIGINT)",
+                                                                   " AND (SELECT token FROM versions WHERE"
+                                                                   " number = CAST($1 AS BIGINT)) = $9"));
     struct slice who = change->who;
     if (who.len > STORE_WHO_MAX)
         who.len = STORE_WHO_MAX;
@@ -203,31 +251,42 @@ static void insert_version(struct store_call *call, const struct store_change *c
     bind(insert, arena_slice(&call->arena, who));
     bind(insert, slice_str(call->token));
     bind(insert, arena_slice(&call->arena, change->diff));
-    bind(insert, arena_slice(&call->arena, change->document));
+    bind(insert, stored_text(call));
+    if (!is_whole) {
+        bind_number(call, insert, call->row.change.head);
+        bind_number(call, insert, call->row.change.tail);
+        bind(insert, arena_slice(&call->arena, slice_str(before_token)));
+    }
     insert->must_bring_row = true;
     insert->take = take_committed;
 }
 
 static void drop_old(struct store_call *call, uint64_t version, uint32_t keep_versions)
 {
+    /* Down to a whole document: those before the oldest that is to be kept may need it. */
     struct statement *drop =
-        add(call, "DELETE FROM versions WHERE number <= CAST($1 AS BIGINT) - CAST($2 AS BIGINT) OR number IN"
-                  " (SELECT number FROM (SELECT number, sum(bytes) OVER (ORDER BY number DESC) AS held"
-                  " FROM versions) AS v WHERE held > CAST($3 AS BIGINT) AND number < CAST($1 AS BIGINT))");
+        add(call, "DELETE FROM versions WHERE number < (SELECT number FROM versions WHERE head IS NULL AND"
+                  " number <= CAST($1 AS BIGINT) - CAST($2 AS BIGINT) + 1 ORDER BY number DESC LIMIT 1)"
+                  " OR number < (SELECT number FROM versions WHERE head IS NULL AND number <="
+                  " (SELECT coalesce(min(number), CAST($1 AS BIGINT)) FROM (SELECT number, sum(bytes)"
+                  " OVER (ORDER BY number DESC) AS held FROM versions) AS v WHERE held <= CAST($3 AS BIGINT))"
+                  " ORDER BY number DESC LIMIT 1)");
     bind_number(call, drop, version);
     bind_number(call, drop, keep_versions);
     bind_number(call, drop, KEPT_BYTES);
 }
 
 void call_make_commit(struct store_call *call, const struct dialect *dialect,
-                      const struct store_change *change, uint32_t keep_versions)
+                      const struct store_change *change, const struct chain *chain, uint32_t keep_versions)
 {
     uint64_t version = change->expected + 1;
     call->is_commit = call->writes = true;
     call->expected = change->expected;
+    call->document = printed_ref(change->document);
+    chain_plan(chain, change->expected, change->document, &call->row);
     make_token(call->token);
     begin(call, dialect);
-    insert_version(call, change);
+    insert_version(call, change, chain->token);
     write_tables(call, dialect, version, change->from, change->to);
     drop_old(call, version, keep_versions);
     if (dialect->announce)

@@ -14,11 +14,13 @@
 
 #include "core/arena.h"
 #include "core/list.h"
+#include "core/text.h"
+#include "store/chain.h"
 #include "store/store.h"
 
 #include <stdatomic.h>
 
-enum { STATEMENT_PARAMS_MAX = 6, CALL_STATEMENTS_MAX = 40, CALL_COLUMNS_MAX = 8 };
+enum { STATEMENT_PARAMS_MAX = 9, CALL_STATEMENTS_MAX = 40, CALL_COLUMNS_MAX = 8 };
 
 struct store_call;
 
@@ -47,11 +49,15 @@ struct store_call {
     struct list node;
     struct arena arena; /* owns all texts */
     bool is_commit, writes;
+    bool is_broken; /* what was read cannot be put together */
     store_answer_fn *done;
     void *owner;
     uint64_t begun_ns, due_ns;
-    uint64_t expected; /* of a commit */
-    char token[33];    /* of a commit: to find out whether it happened */
+    uint64_t expected;        /* of a commit; of a get: which one */
+    char token[33];           /* of a commit: to find out whether it happened */
+    struct printed *document; /* of a commit; shared (counted) */
+    struct chain_row row;     /* of a commit: how it is kept */
+    struct text text;         /* load and get: of the version read last */
     struct statement statements[CALL_STATEMENTS_MAX];
     unsigned n_statements, n_main, at;
     /* results */
@@ -73,7 +79,7 @@ void call_make_load(struct store_call *call);
 void call_make_list(struct store_call *call, uint64_t below, uint32_t limit);
 void call_make_get(struct store_call *call, uint64_t number);
 void call_make_commit(struct store_call *call, const struct dialect *dialect,
-                      const struct store_change *change, uint32_t keep_versions);
+                      const struct store_change *change, const struct chain *chain, uint32_t keep_versions);
 void call_make_tables(struct store_call *call, const struct dialect *dialect, uint64_t version,
                       const struct config *config);
 void call_make_states(struct store_call *call, const struct dialect *dialect, struct slice rows);

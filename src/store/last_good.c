@@ -2,6 +2,7 @@
 #include "store/last_good.h"
 
 #include "config/doc.h"
+#include "config/printed.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "store/blocking.h"
@@ -24,8 +25,8 @@ struct copy {
     struct blocking_job job;
     struct last_good *good; /* borrows */
     uint64_t version;
-    struct text document; /* owns */
-    int error;            /* errno; 0: written */
+    struct printed *document; /* shared (counted) */
+    int error;                /* errno; 0: written */
     const char *step;
 };
 
@@ -76,12 +77,11 @@ static bool sync_folder(const char *path)
     return synced;
 }
 
-static const char *write_copy(const char *path, const char *beside, const struct copy *copy)
+static const char *write_text(const char *path, const char *beside, uint64_t version, struct slice document)
 {
     char header[HEADER_BYTES_MAX];
-    struct slice document = text_slice(&copy->document);
-    int n = snprintf(header, sizeof(header), HEADER_FORMAT, copy->version, document.len,
-                     iso_hash64(document, copy->version));
+    int n =
+        snprintf(header, sizeof(header), HEADER_FORMAT, version, document.len, iso_hash64(document, version));
     int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); /* it may hold secrets */
     if (fd < 0)
         return "open";
@@ -95,6 +95,16 @@ static const char *write_copy(const char *path, const char *beside, const struct
     if (rename(beside, path) < 0)
         return "rename";
     return sync_folder(path) ? NULL : "fsync the folder of";
+}
+
+static const char *write_copy(const char *path, const char *beside, const struct copy *copy)
+{
+    struct text text;
+    text_init(&text);
+    printed_write(copy->document, &text);
+    const char *step = write_text(path, beside, copy->version, text_slice(&text));
+    text_fini(&text);
+    return step;
 }
 
 static void work(struct blocking_job *job)
@@ -115,7 +125,7 @@ static void work(struct blocking_job *job)
 
 static void free_copy(struct copy *copy)
 {
-    text_fini(&copy->document);
+    printed_unref(&copy->document);
     free(copy);
 }
 
@@ -182,14 +192,14 @@ iso_err last_good_open(const struct config_store *config, struct loop *loop, uin
     return err;
 }
 
-void last_good_write(struct last_good *good, uint64_t version, struct slice document)
+void last_good_write(struct last_good *good, uint64_t version, const struct printed *document)
 {
     struct copy *copy = calloc(1, sizeof(*copy));
     iso_assert(copy != NULL);
-    *copy = (struct copy){
-        .job = {.work = work, .done = done, .discard = discard}, .good = good, .version = version};
-    text_init(&copy->document);
-    text_add(&copy->document, document);
+    *copy = (struct copy){.job = {.work = work, .done = done, .discard = discard},
+                          .good = good,
+                          .version = version,
+                          .document = printed_ref(document)};
     if (good->next)
         free_copy(good->next);
     good->next = copy;

@@ -12,6 +12,7 @@
 #include "net/loop.h"
 
 struct last_good;
+struct printed;
 
 #define LAST_GOOD_DEFAULT "/var/lib/isobar/last-good.json"
 
@@ -21,8 +22,7 @@ const char *last_good_path(const struct config_store *config, struct arena *aren
 /* NULL with ISO_OK when none is wanted. `failures` counts copies that could not be written. */
 iso_err last_good_open(const struct config_store *config, struct loop *loop, uint64_t *failures,
                        struct last_good **out) ISO_MUST_USE;
-/* Copies the document. */
-void last_good_write(struct last_good *good, uint64_t version, struct slice document);
+void last_good_write(struct last_good *good, uint64_t version, const struct printed *document);
 /* Waits until the last one is written. */
 void last_good_close(struct last_good **good);
 

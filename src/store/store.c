@@ -40,6 +40,7 @@ struct store {
     struct loop_later answer, start;
     uint64_t tables_version;     /* the tables are those of this one */
     uint64_t announced;          /* on_changed was called for it */
+    struct chain chain;          /* owns: what the next commit may build on */
     struct last_good *last_good; /* owns; NULL: none is kept */
     struct store_figures figures;
     bool is_closing;
@@ -283,6 +284,7 @@ void store_is_down(struct store *store, const char *fmt, ...)
     for (size_t n = strlen(store->reason); n > 0 && store->reason[n - 1] == ' '; n--)
         store->reason[n - 1] = 0;
     note_error(store);
+    chain_fini(&store->chain);
     store->state = STORE_DOWN;
     while (!list_is_empty(&store->waiting)) {
         struct store_call *call = container_of(store->waiting.next, struct store_call, node);
@@ -304,6 +306,10 @@ void store_call_done(struct store *store, struct store_call *call)
         store->active = NULL;
     if (call->outcome == STORE_DONE && call->writes)
         store->tables_version = call->version;
+    if (call->outcome == STORE_DONE && call->is_commit)
+        chain_follow(&store->chain, call->version, call->token, call->document, &call->row);
+    else if (call->is_commit)
+        chain_fini(&store->chain);
     if (was_late) { /* told that nobody knows; now we do */
         if (call->outcome == STORE_DONE && call->is_commit)
             store_moved(store, call->version);
@@ -389,6 +395,7 @@ void store_close(struct store **taken)
     loop_cancel_later(&store->start);
     if (store->last_good)
         last_good_close(&store->last_good);
+    chain_fini(&store->chain);
     arena_fini(&store->arena);
     free(store);
 }
@@ -407,7 +414,7 @@ void store_commit(struct store *store, const struct store_change *change, store_
     struct store_change made = *change;
     if (made.expected != store->tables_version)
         made.from = NULL; /* the tables are of another version: no difference would be right */
-    call_make_commit(call, store->type->dialect, &made, store->keep_versions);
+    call_make_commit(call, store->type->dialect, &made, &store->chain, store->keep_versions);
     ask(store, call);
 }
 
@@ -440,7 +447,7 @@ void store_get(struct store *store, uint64_t number, store_answer_fn *done, void
     ask(store, call);
 }
 
-void store_keep_good(struct store *store, uint64_t version, struct slice document)
+void store_keep_good(struct store *store, uint64_t version, const struct printed *document)
 {
     know(store, version);
     store->figures.in_force = version;

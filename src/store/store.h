@@ -18,6 +18,7 @@
 #include "core/err.h"
 #include "net/loop.h"
 
+struct printed;
 struct store;
 
 enum store_outcome {
@@ -50,10 +51,12 @@ struct store_answer {
 typedef void store_answer_fn(void *owner, const struct store_answer *answer);
 
 struct store_change {
-    uint64_t expected;         /* the version this was made from; 0: the store must be empty */
-    struct slice who;          /* at most STORE_WHO_MAX bytes are kept */
-    struct slice diff;         /* for people and the API; any text */
-    struct slice document;     /* the whole new document as JSON, without store_bootstrap_keys */
+    uint64_t expected; /* the version this was made from; 0: the store must be empty */
+    struct slice who;  /* at most STORE_WHO_MAX bytes are kept */
+    struct slice diff; /* for people and the API; any text */
+    /* The whole new document, without store_bootstrap_keys. What it has in common with the one before is not
+     * stored again when that was committed here too, see store/chain.h. */
+    const struct printed *document;
     const struct config *from; /* the same decoded, for the tables of pools and backends: what differs is */
     const struct config *to;   /* written. from may be NULL: everything is written. Not kept. */
 };
@@ -102,7 +105,7 @@ void store_fill_tables(struct store *store, uint64_t version, const struct confi
 void store_record_states(struct store *store, struct slice rows, store_answer_fn *done, void *owner);
 /* This document came into force as this version: it is what a node starts from while the store is away (H3).
  * Writes the last good copy, in the background. */
-void store_keep_good(struct store *store, uint64_t version, struct slice document);
+void store_keep_good(struct store *store, uint64_t version, const struct printed *document);
 
 bool store_is_available(const struct store *store);
 /* Why it is not available; "" while it is. Valid until the loop's next turn. */

@@ -3,15 +3,16 @@
  * command a line on stdin, one line for each answer and each event on stdout.
  *
  *     store_driver URL [KNOWN [LAST_GOOD [TIMEOUT_MS]]]
- *     commit EXPECTED TEXT WEIGHT [TARGETS]   a document that says TEXT, with a group of TARGETS targets
- *     load | get N | list [BELOW [LIMIT]] | keep VERSION TEXT | status
+ *     commit EXPECTED TEXT WEIGHT [TARGETS [OTHERS]]   a document that says TEXT, with a group of TARGETS
+ * targets, and OTHERS groups that are always the same load | get N | list [BELOW [LIMIT]] | keep VERSION TEXT
+ * | status
  *
  *     done VERSION | conflict VERSION | not-found | unavailable REASON | in-doubt REASON
  *     version NUMBER WHO DIFF DOCUMENT        before the done of a load, a get or a list
  *     event changed VERSION | event up | event down REASON
  */
-#include "config/json.h"
 #include "config/load.h"
+#include "printed_of.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -80,9 +81,9 @@ static void on_available(void *owner, bool is_available)
 
 static void commit(const char *arguments, struct asked *asked)
 {
-    unsigned long expected, weight, targets = 2;
+    unsigned long expected, weight, targets = 2, others = 0;
     char word[4096];
-    if (sscanf(arguments, "%lu %4095s %lu %lu", &expected, word, &weight, &targets) < 3)
+    if (sscanf(arguments, "%lu %4095s %lu %lu %lu", &expected, word, &weight, &targets, &others) < 3)
         return;
     struct text document;
     struct iso_diag diag;
@@ -95,16 +96,22 @@ static void commit(const char *arguments, struct asked *asked)
     for (unsigned long i = 0; i < targets; i++)
         text_printf(&document, "%s{\"ip\":\"10.%lu.%lu.%lu\",\"port\":80,\"weight\":%lu}", i ? "," : "",
                     i >> 16 & 255, i >> 8 & 255, i & 255, weight);
-    text_printf(&document, "]}]}");
+    text_printf(&document, "]}");
+    for (unsigned long i = 0; i < others; i++)
+        text_printf(&document, ",{\"name\":\"other-%lu\",\"targets\":[{\"ip\":\"10.200.0.1\",\"port\":%lu}]}",
+                    i, i + 1);
+    text_printf(&document, "]}");
+    struct printed *printed = printed_of(text_slice(&document));
     if (config_load_text(text_slice(&document), "driver.json", "/", &asked->config, &diag))
         abort();
     const struct store_change change = {.expected = expected,
                                         .who = SLICE("driver"),
                                         .diff = slice_str(word),
-                                        .document = text_slice(&document),
+                                        .document = printed,
                                         .from = expected == in_force_version ? in_force : NULL,
                                         .to = asked->config};
     store_commit(store, &change, on_answer, asked);
+    printed_unref(&printed);
     text_fini(&document);
     diag_fini(&diag);
 }
@@ -117,6 +124,13 @@ static void status(void)
            store_is_available(store) ? "up" : "down", f->known, f->commits, f->conflicts, f->failures,
            f->reconnects, f->last_good_failures, f->commit_ns_max / 1000000);
     fflush(stdout);
+}
+
+static void keep(uint64_t number, struct slice json)
+{
+    struct printed *printed = printed_of(json);
+    store_keep_good(store, number, printed);
+    printed_unref(&printed);
 }
 
 static void obey(const char *command)
@@ -136,7 +150,7 @@ static void obey(const char *command)
         store_list(store, number, limit, on_answer, asked);
     } else {
         if (sscanf(command, "keep %" SCNu64 " %4095s", &number, word) == 2)
-            store_keep_good(store, number, slice_str(word));
+            keep(number, slice_str(word));
         else if (strcmp(command, "status") == 0)
             status();
         free(asked);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/last_good.h"
 
+#include "printed_of.h"
+
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +25,9 @@ static void write_good(const char *to, uint64_t version, struct slice document)
     const struct config_store config = {.url = SLICE("sqlite:x"), .last_good = slice_str(to)};
     assert_int_equal(loop_init(&loop), ISO_OK);
     assert_int_equal(last_good_open(&config, &loop, &failures, &good), ISO_OK);
-    last_good_write(good, version, document);
+    struct printed *printed = printed_of(document);
+    last_good_write(good, version, printed);
+    printed_unref(&printed);
     last_good_close(&good);
     loop_fini(&loop);
 }
@@ -45,9 +49,9 @@ static void what_was_written_is_read(void **state)
 {
     char got[64];
     uint64_t version;
-    write_good(path, 7, SLICE("{\"a\": 1}"));
+    write_good(path, 7, SLICE("{\"a\":1}"));
     assert_int_equal(read_good(&version, got), ISO_OK);
-    assert_string_equal(got, "{\"a\": 1}");
+    assert_string_equal(got, "{\"a\":1}");
     assert_int_equal(version, 7);
     write_good(path, 8, SLICE("{}"));
     assert_int_equal(read_good(&version, got), ISO_OK);
@@ -75,7 +79,7 @@ static void rejects_a_copy_that_lost_its_end(void **state)
     char got[64];
     uint64_t version;
     struct stat st;
-    write_good(path, 7, SLICE("{\"a\": 1}"));
+    write_good(path, 7, SLICE("{\"a\":1}"));
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(truncate(path, st.st_size - 1), 0);
     assert_int_equal(read_good(&version, got), ISO_ERR_INVALID);
@@ -110,7 +114,9 @@ static void a_place_that_cannot_be_written_is_counted(void **state)
     failures = 0;
     assert_int_equal(loop_init(&loop), ISO_OK);
     assert_int_equal(last_good_open(&config, &loop, &failures, &good), ISO_OK);
-    last_good_write(good, 7, SLICE("{}"));
+    struct printed *printed = printed_of(SLICE("{}"));
+    last_good_write(good, 7, printed);
+    printed_unref(&printed);
     loop_timer_init(&timer, stop_when_counted);
     loop_timer_set(&loop, &timer, loop.now_ns);
     loop_run(&loop);

@@ -3,6 +3,7 @@
 #include "store/store.h"
 
 #include "core/clock.h"
+#include "printed_of.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,9 +49,11 @@ static void turn_until_answered(void)
 static void commit(struct store *store, uint64_t expected)
 {
     static const struct config empty;
+    struct printed *printed = printed_of(SLICE("{}"));
     const struct store_change change = {
-        .expected = expected, .who = SLICE("test"), .document = SLICE("{}"), .to = &empty};
+        .expected = expected, .who = SLICE("test"), .document = printed, .to = &empty};
     store_commit(store, &change, on_answer, NULL);
+    printed_unref(&printed);
 }
 
 static void a_call_is_never_answered_inside_itself(void **state)
