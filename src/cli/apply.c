@@ -177,7 +177,8 @@ static void adopt(struct process *process, struct snapshot *now)
     process->retired = old;
     process->view.retired = old;
     struct loop *loop = control_loop(process->control);
-    loop_timer_set(loop, &process->reap_timer, loop->now_ns + REAP_MS * NS_PER_MS);
+    if (!process->reap_timer.due_ns) /* changes in quick succession must not put it off */
+        loop_timer_set(loop, &process->reap_timer, loop->now_ns + REAP_MS * NS_PER_MS);
 }
 
 /* `earlier`: a snapshot of the same configuration; NULL: there is none. */
