@@ -9,15 +9,13 @@ and the median ratio to the better peer of the same round.
 """
 import argparse
 import os
-import re
 import shutil
 import statistics
 import struct
-import subprocess
 import tempfile
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from pinned import HERE, OTHER_CORE, PROXY_CORE, begin, cpu_us, end, h2load, settle, write
+
 TARGET, PORTS = 19520, {"isobar": 19521, "haproxy": 19522, "nginx": 19523}
 
 HAPROXY = """global
@@ -64,48 +62,22 @@ target_groups:
 """
 
 
-def write(path, text, **values):
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text.format(**values))
-    return path
-
-
-def tree(pid):
-    """The process and its descendants: nginx has a worker of its own."""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [pid, *(each for child in file.read().split() for each in tree(int(child)))]
-
-
-def cpu_us(pid):
-    total = 0
-    for process in tree(pid):
-        for task in os.listdir(f"/proc/{process}/task"):
-            with open(f"/proc/{process}/task/{task}/schedstat", encoding="ascii") as file:
-                total += int(file.read().split()[0])
-    return total / 1000
-
-
 def start(folder, isobar):
     values = {"folder": folder, "target": TARGET, **PORTS}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     commands = {
         "isobar": [isobar, "serve", "--config", write(f"{folder}/i.yaml", ISOBAR, **values)],
         "haproxy": ["haproxy", "-db", "-f", write(f"{folder}/h.cfg", HAPROXY, **values)],
         "nginx": ["nginx", "-c", write(f"{folder}/n.conf", NGINX, **values)],
     }
-    target = subprocess.Popen(["taskset", "-c", "1", "nghttpd", "--no-tls", "--echo-upload", "--trailer=grpc-status: 0",
-                               "-d", folder, str(TARGET)], **quiet)
-    proxies = {name: subprocess.Popen(["taskset", "-c", "0", *command], **quiet)
-               for name, command in commands.items() if shutil.which(command[0])}
-    time.sleep(1.5)
+    target = begin(OTHER_CORE, "nghttpd", "--no-tls", "--echo-upload", "--trailer=grpc-status: 0", "-d", folder, str(TARGET))
+    proxies = {name: begin(PROXY_CORE, *command) for name, command in commands.items() if shutil.which(command[0])}
+    settle(target, *proxies.values())
     return target, proxies
 
 
 def call(folder, port, calls):
-    done = subprocess.run(["taskset", "-c", "1", "h2load", "-n", str(calls), "-c", "8", "-m", "32", "-d", f"{folder}/call",
-                           "-H", "content-type: application/grpc", "-H", "te: trailers",
-                           f"http://127.0.0.1:{port}/echo.Echo/Unary"], capture_output=True, text=True, check=True)
-    assert int(re.search(r"(\d+) 2xx", done.stdout).group(1)) == calls, done.stdout
+    h2load(f"http://127.0.0.1:{port}/echo.Echo/Unary", calls, "-d", f"{folder}/call", "-H", "content-type: application/grpc",
+           "-H", "te: trailers")
 
 
 def main():
@@ -128,9 +100,7 @@ def main():
                     if number:  # the first round warms up
                         measured[name].append((cpu_us(process.pid) - before) / args.calls)
         finally:
-            for process in (target, *proxies.values()):
-                process.terminate()
-                process.wait()
+            end(target, *proxies.values())
         peers = [rows for name, rows in measured.items() if name != "isobar"]
         for name, rows in measured.items():
             ratio = ""

@@ -8,14 +8,13 @@ one proxy gets load at a time. Prints the median over the rounds and its ratio t
 """
 import argparse
 import os
-import re
 import shutil
 import statistics
 import subprocess
 import tempfile
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from pinned import HERE, OTHER_CORE, PROXY_CORE, begin, cpu_us, end, h2load, settle, write
+
 TICK = os.sysconf("SC_CLK_TCK")
 ORIGIN, PLAIN, TLS = 19500, {"haproxy": 19501, "isobar": 19511}, {"haproxy": 19502, "isobar": 19512}
 
@@ -53,21 +52,11 @@ target_groups:
 """
 
 
-def cpu_s(pid):
-    """User and system seconds of a process, with a nanosecond clock where the kernel has one."""
-    with open(f"/proc/{pid}/stat") as file:
+def spent_us(pid):
+    """User, system and total time: the first two in the kernel's ticks, the total exact."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
-    total = 0
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/schedstat") as file:
-            total += int(file.read().split()[0])
-    return int(fields[11]) / TICK, int(fields[12]) / TICK, total / 1e9
-
-
-def write(path, text):
-    with open(path, "w") as file:
-        file.write(text)
-    return path
+    return int(fields[11]) / TICK * 1e6, int(fields[12]) / TICK * 1e6, cpu_us(pid)
 
 
 def start(folder, args):
@@ -80,23 +69,14 @@ def start(folder, args):
                 out.write(file.read())
     subprocess.run(["cc", "-O2", "-o", f"{folder}/l7be", f"{HERE}/l7be.c"], check=True)
     values = {"folder": folder, "origin": ORIGIN}
-    h = write(f"{folder}/h.cfg", HAPROXY.format(plain=PLAIN["haproxy"], tls=TLS["haproxy"], **values))
-    i = write(f"{folder}/i.yaml", ISOBAR.format(plain=PLAIN["isobar"], tls=TLS["isobar"], **values))
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    origin = subprocess.Popen(["taskset", "-c", "1", f"{folder}/l7be", "-a", "127.0.0.1", "-p", str(ORIGIN)], **quiet)
-    proxies = {"isobar": subprocess.Popen(["taskset", "-c", "0", args.isobar, "serve", "--config", i], **quiet)}
+    h = write(f"{folder}/h.cfg", HAPROXY, plain=PLAIN["haproxy"], tls=TLS["haproxy"], **values)
+    i = write(f"{folder}/i.yaml", ISOBAR, plain=PLAIN["isobar"], tls=TLS["isobar"], **values)
+    origin = begin(OTHER_CORE, f"{folder}/l7be", "-a", "127.0.0.1", "-p", str(ORIGIN))
+    proxies = {"isobar": begin(PROXY_CORE, args.isobar, "serve", "--config", i)}
     if shutil.which("haproxy"):
-        proxies["haproxy"] = subprocess.Popen(["taskset", "-c", "0", "haproxy", "-f", h, "-db"], **quiet)
-    time.sleep(1.5)
+        proxies["haproxy"] = begin(PROXY_CORE, "haproxy", "-f", h, "-db")
+    settle(origin, *proxies.values())
     return origin, proxies
-
-
-def load(url, requests):
-    done = subprocess.run(["taskset", "-c", "1", "h2load", "-n", str(requests), "-c", "8", "-m", "32", url],
-                          capture_output=True, text=True, check=True)
-    good = int(re.search(r"(\d+) 2xx", done.stdout).group(1))
-    assert good == requests, done.stdout
-    return float(re.search(r"([\d.]+) req/s", done.stdout).group(1))
 
 
 def main():
@@ -113,11 +93,11 @@ def main():
                 measured = {proxy: [] for proxy in proxies}
                 for number in range(args.rounds + 1):
                     for proxy, process in proxies.items():
-                        before = cpu_s(process.pid)
-                        load(f"{scheme}://127.0.0.1:{ports[proxy]}/128", args.requests)
-                        after = cpu_s(process.pid)
+                        before = spent_us(process.pid)
+                        h2load(f"{scheme}://127.0.0.1:{ports[proxy]}/128", args.requests)
+                        after = spent_us(process.pid)
                         if number:  # the first round warms up
-                            measured[proxy].append([(b - a) / args.requests * 1e6 for a, b in zip(before, after)])
+                            measured[proxy].append([(b - a) / args.requests for a, b in zip(before, after)])
                 for proxy, rows in measured.items():
                     user, system, total = (statistics.median(column) for column in zip(*rows))
                     ratio = ""
@@ -126,9 +106,7 @@ def main():
                             mine[2] / theirs[2] for mine, theirs in zip(rows, measured["haproxy"]))
                     print(f"{name:12} {proxy:8} cpu {total:6.2f} us/req  user {user:5.2f}  sys {system:5.2f}  {ratio}")
         finally:
-            for process in (origin, *proxies.values()):
-                process.terminate()
-                process.wait()
+            end(origin, *proxies.values())
 
 
 if __name__ == "__main__":
