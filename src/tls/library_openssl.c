@@ -87,6 +87,8 @@ static bool set_mac(EVP_MAC_CTX *mac, const struct ticket_key *key)
     return EVP_MAC_CTX_set_params(mac, params) == 1;
 }
 
+/* Of a ticket that was accepted, 2 asks for a new one. With TLS 1.3 one always follows, as clients use each
+ * once (RFC 8446 C.4). */
 static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
                      EVP_MAC_CTX *mac, int is_making)
 {
@@ -97,7 +99,9 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
         return 0;
     const EVP_CIPHER *aes = key->is_short ? aes_128 : aes_256;
     if (!is_making)
-        return set_mac(mac, key) && EVP_DecryptInit_ex(cipher, aes, NULL, key->aes, iv) ? 1 + is_old : -1;
+        return set_mac(mac, key) && EVP_DecryptInit_ex(cipher, aes, NULL, key->aes, iv)
+                   ? 1 + (is_old || SSL_version(ssl) == TLS1_3_VERSION)
+                   : -1;
     if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(aes)) != 1)
         return -1;
     memcpy(name, key->name, TICKET_NAME_BYTES);

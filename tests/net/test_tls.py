@@ -158,6 +158,20 @@ def test_A5_sessions_resume(stand, ca, version):
     other.close()
 
 
+def test_A5_each_resumed_connection_brings_a_ticket_for_the_next(stand, ca, tmp_path):
+    """RFC 8446 C.4: browsers use a ticket once. Without a new one they make every second handshake a full one."""
+    proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
+    request = b"GET / HTTP/1.1\r\nHost: t.example\r\nConnection: close\r\n\r\n"
+    session = []
+    for n in range(4):
+        kept = str(tmp_path / f"session{n}")
+        text = openssl("s_client", "-connect", "%s:%d" % address_of(proxy.config), "-servername", "t.example", "-ign_eof",
+                       "-sess_out", kept, *session, data=request)
+        assert ("Reused, TLSv1.3" in text) is (n > 0)
+        session = ["-sess_in", kept]
+    assert handshakes(proxy, "resumed") == 3
+
+
 def test_A5_clients_without_tickets_resume_by_session_id(stand, ca):
     proxy = serve_tls(stand, stand.backend(), [ca.issue("t", "t.example")])
     context = ca.context()
