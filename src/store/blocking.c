@@ -4,6 +4,7 @@
 #include "store/blocking.h"
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "core/log.h"
 
 #include <pthread.h>
@@ -149,37 +150,62 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
     unref(container_of(deferred, struct blocking, deferred));
 }
 
-static void end(struct blocking *blocking, bool is_joined)
+/* What is not begun is not done any more when the thread is `left`. */
+static void tell_to_end(struct blocking *blocking, bool left)
 {
-    pthread_t thread = blocking->thread;
     pthread_mutex_lock(&blocking->lock);
     blocking->is_stopping = true;
-    blocking->is_left = !is_joined;
+    blocking->is_left = left;
     pthread_cond_signal(&blocking->asked);
-    if (!is_joined) {
-        loop_close(blocking->loop, &blocking->woken);
-        pthread_detach(thread);
-    }
     pthread_mutex_unlock(&blocking->lock);
-    if (is_joined) {
-        pthread_join(thread, NULL);
-        loop_close(blocking->loop, &blocking->woken);
-        /* Now, not with the rest: jobs may be a part of what the caller frees next. */
-        discard_all(take_all(&blocking->todo, &blocking->todo_end));
-        discard_all(take_all(&blocking->finished, &blocking->finished_end));
-    }
+}
+
+static void release_soon(struct blocking *blocking)
+{
+    loop_close(blocking->loop, &blocking->woken);
     blocking->deferred.release = release; /* an event of this turn may still name it */
     loop_defer(blocking->loop, &blocking->deferred);
 }
 
-void blocking_stop(struct blocking **blocking)
+static void end_joined(struct blocking *blocking)
 {
-    end(*blocking, true);
-    *blocking = NULL;
+    /* Now, not with the rest: jobs may be a part of what the caller frees next. */
+    discard_all(take_all(&blocking->todo, &blocking->todo_end));
+    discard_all(take_all(&blocking->finished, &blocking->finished_end));
+    release_soon(blocking);
 }
 
-void blocking_leave(struct blocking **blocking)
+void blocking_stop(struct blocking **taken)
 {
-    end(*blocking, false);
-    *blocking = NULL;
+    struct blocking *blocking = *taken;
+    *taken = NULL;
+    tell_to_end(blocking, false);
+    pthread_join(blocking->thread, NULL);
+    end_joined(blocking);
+}
+
+bool blocking_stop_within(struct blocking **taken, uint32_t ms)
+{
+    struct blocking *blocking = *taken;
+    uint64_t until_ns = clock_mono_ns() + ms * NS_PER_MS;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+                                   .tv_nsec = (long)(until_ns % NS_PER_S)};
+    tell_to_end(blocking, false);
+    if (pthread_clockjoin_np(blocking->thread, NULL, CLOCK_MONOTONIC, &until)) {
+        blocking_leave(taken);
+        return false;
+    }
+    *taken = NULL;
+    end_joined(blocking);
+    return true;
+}
+
+void blocking_leave(struct blocking **taken)
+{
+    struct blocking *blocking = *taken;
+    *taken = NULL;
+    pthread_t thread = blocking->thread;
+    tell_to_end(blocking, true);
+    pthread_detach(thread);
+    release_soon(blocking);
 }

@@ -23,6 +23,9 @@ void blocking_do(struct blocking *blocking, struct blocking_job *job);
 /* Waits until all jobs are done; they are discarded instead of coming back, before this
  * returns. */
 void blocking_stop(struct blocking **blocking);
+/* The same, but waits no longer than `ms`. False: a job has not ended by then, and it goes on as after
+ * blocking_leave(): a job that is discarded must then find all that it needs in itself. */
+bool blocking_stop_within(struct blocking **blocking, uint32_t ms) ISO_MUST_USE;
 /* Without waiting: the thread ends after the job that it is at, and the others are discarded. For jobs that
  * leave nothing behind when the process exits meanwhile. */
 void blocking_leave(struct blocking **blocking);

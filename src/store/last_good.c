@@ -19,11 +19,12 @@
 #define HEADER_FORMAT                                                                                        \
     "{\"isobar_last_good\": 1, \"version\": %" PRIu64 ", \"bytes\": %zu, \"hash\": \"%016" PRIx64 "\"}\n"
 
-enum { HEADER_BYTES_MAX = 160 };
+enum { HEADER_BYTES_MAX = 160, CLOSE_MS = 3000 };
 
 struct copy {
     struct blocking_job job;
-    struct last_good *good; /* borrows */
+    struct last_good *good; /* borrows; NULL: it has ended without waiting for this one */
+    char *path;             /* owns */
     uint64_t version;
     struct printed *document; /* shared (counted) */
     int error;                /* errno; 0: written */
@@ -97,12 +98,12 @@ static const char *write_text(const char *path, const char *beside, uint64_t ver
     return sync_folder(path) ? NULL : "fsync the folder of";
 }
 
-static const char *write_copy(const char *path, const char *beside, const struct copy *copy)
+static const char *write_copy(const char *beside, const struct copy *copy)
 {
     struct text text;
     text_init(&text);
     printed_write(copy->document, &text);
-    const char *step = write_text(path, beside, copy->version, text_slice(&text));
+    const char *step = write_text(copy->path, beside, copy->version, text_slice(&text));
     text_fini(&text);
     return step;
 }
@@ -110,11 +111,10 @@ static const char *write_copy(const char *path, const char *beside, const struct
 static void work(struct blocking_job *job)
 {
     struct copy *copy = container_of(job, struct copy, job);
-    const char *path = copy->good->path;
     char *beside;
-    if (asprintf(&beside, "%s.new", path) < 0)
+    if (asprintf(&beside, "%s.new", copy->path) < 0)
         iso_unreachable("memory for a path");
-    copy->step = write_copy(path, beside, copy);
+    copy->step = write_copy(beside, copy);
     copy->error = copy->step ? errno : 0;
     if (copy->step)
         unlink(beside);
@@ -126,6 +126,7 @@ static void work(struct blocking_job *job)
 static void free_copy(struct copy *copy)
 {
     printed_unref(&copy->document);
+    free(copy->path);
     free(copy);
 }
 
@@ -164,7 +165,10 @@ static void done(struct blocking_job *job)
 
 static void discard(struct blocking_job *job)
 {
-    free_copy(container_of(job, struct copy, job));
+    struct copy *copy = container_of(job, struct copy, job);
+    if (copy->good)
+        note(copy->good, copy);
+    free_copy(copy);
 }
 
 iso_err last_good_open(const struct config_store *config, struct loop *loop, uint64_t *failures,
@@ -198,8 +202,10 @@ void last_good_write(struct last_good *good, uint64_t version, const struct prin
     iso_assert(copy != NULL);
     *copy = (struct copy){.job = {.work = work, .done = done, .discard = discard},
                           .good = good,
+                          .path = strdup(good->path),
                           .version = version,
                           .document = printed_ref(document)};
+    iso_assert(copy->path != NULL);
     if (good->next)
         free_copy(good->next);
     good->next = copy;
@@ -210,11 +216,18 @@ void last_good_close(struct last_good **taken)
 {
     struct last_good *good = *taken;
     *taken = NULL;
-    blocking_stop(&good->thread); /* what it was writing is written */
-    if (good->next) {
-        work(&good->next->job);
-        note(good, good->next);
-        free_copy(good->next);
+    struct copy *last = good->next ? good->next : good->writing;
+    if (good->next)
+        blocking_do(good->thread, &good->next->job);
+    uint64_t version = last ? last->version : 0;
+    if (!blocking_stop_within(&good->thread, CLOSE_MS)) {
+        log_error("store: %s has not answered for %d ms and is not waited for: it may be of a version before "
+                  "%" PRIu64,
+                  good->path, CLOSE_MS, version);
+        if (good->writing)
+            good->writing->good = NULL;
+        if (good->next)
+            good->next->good = NULL;
     }
     free(good->path);
     free(good);

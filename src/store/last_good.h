@@ -23,7 +23,8 @@ const char *last_good_path(const struct config_store *config, struct arena *aren
 iso_err last_good_open(const struct config_store *config, struct loop *loop, uint64_t *failures,
                        struct last_good **out) ISO_MUST_USE;
 void last_good_write(struct last_good *good, uint64_t version, const struct printed *document);
-/* Waits until the last one is written. */
+/* Waits until the last one is written, or for some seconds; a disk that has not answered by then is named in
+ * the log. */
 void last_good_close(struct last_good **good);
 
 /* Errors: ISO_ERR_NOT_FOUND; ISO_ERR_INVALID, reported with what is wrong with it. */

@@ -12,6 +12,7 @@
 #include "store/blocking.h"
 #include "store/store_internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,6 +30,7 @@ struct sqlite_kind {
     struct sqlite_file file;
     uint64_t version;
     bool must_reopen; /* the file is not to be trusted */
+    bool is_left;     /* nobody is there but the thread, which hangs and frees this should it come back */
     char reason[400];
 };
 
@@ -117,7 +119,22 @@ static void done(struct blocking_job *job)
         call_failed(kind);
 }
 
-static void discard(struct blocking_job *job) {}
+static void free_kind(struct sqlite_kind *kind)
+{
+    sqlite_file_close(&kind->file);
+    free(kind->file.path);
+    free(kind);
+}
+
+static void discard(struct blocking_job *job)
+{
+    struct sqlite_kind *kind = container_of(job, struct sqlite_kind, job);
+    if (!kind->is_left)
+        return;
+    if (kind->call)
+        call_free(kind->call);
+    free_kind(kind);
+}
 
 static void on_timer(struct loop *loop, struct loop_timer *timer)
 {
@@ -161,17 +178,39 @@ static void sqlite_give_up(void *arg, struct store_call *call)
     /* The thread is in the kernel and comes back when the disk does. */
 }
 
+/* The disk hangs, and with it the thread. */
+static void leave(struct sqlite_kind *kind)
+{
+    struct store_call *call = kind->call;
+    bool is_running = call && kind->job.work == call_work;
+    if (is_running && call->is_commit)
+        log_error("store: %s has not answered for %u ms and is not waited for: version %" PRIu64
+                  " may be missing there",
+                  kind->file.path, store_timeout_ms(kind->store), call->expected + 1);
+    else
+        log_error("store: %s has not answered for %u ms and is not waited for", kind->file.path,
+                  store_timeout_ms(kind->store));
+    kind->is_left = true;
+    if (is_running) {
+        store_call_left(kind->store, call);
+    } else if (call) {
+        kind->call = NULL;
+        store_call_done(kind->store, call);
+    }
+}
+
 static void sqlite_close(void **taken)
 {
     struct sqlite_kind *kind = *taken;
     *taken = NULL;
-    blocking_stop(&kind->thread);
     loop_timer_remove(store_loop(kind->store), &kind->timer);
-    sqlite_file_close(&kind->file);
+    if (!blocking_stop_within(&kind->thread, store_timeout_ms(kind->store))) {
+        leave(kind);
+        return;
+    }
     if (kind->call)
         store_call_done(kind->store, kind->call);
-    free(kind->file.path);
-    free(kind);
+    free_kind(kind);
 }
 
 static const struct dialect dialect = {.begin = "BEGIN IMMEDIATE", .each = "json_each($1) AS e"};

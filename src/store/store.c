@@ -322,6 +322,12 @@ void store_call_done(struct store *store, struct store_call *call)
     loop_later(store->loop, &store->start);
 }
 
+void store_call_left(struct store *store, struct store_call *call)
+{
+    iso_assert(store->is_closing && call == store->active && call->is_answered);
+    store->active = NULL;
+}
+
 /* ---- public ---- */
 
 /* For messages. */

@@ -86,7 +86,8 @@ iso_err store_check(const struct config_store *config, struct iso_diag *diag) IS
 iso_err store_open(const struct config_store *config, uint64_t known, struct loop *loop,
                    const struct store_events *events, struct store **out, struct iso_diag *diag) ISO_MUST_USE;
 /* Calls that are not answered yet are answered STORE_UNAVAILABLE (a commit under way: STORE_IN_DOUBT) before
- * this returns. Waits for a write to the local disk that has begun, for nothing else. */
+ * this returns. Waits for a write to the local disk that has begun, for `timeout_ms` at most, and for nothing
+ * else; a disk that has not answered by then is named in the log with what may be missing there. */
 void store_close(struct store **store);
 
 /* The last version; the answer's document is what to put in force. */

@@ -36,6 +36,9 @@ void store_is_down(struct store *store, const char *fmt, ...) ISO_PRINTF(2, 3);
 /* Somebody's commit was noticed. */
 void store_moved(struct store *store, uint64_t version);
 void store_call_done(struct store *store, struct store_call *call);
+/* At the end: the call is still with a thread that nobody waits for any longer, and was answered. The kind
+ * frees it. */
+void store_call_left(struct store *store, struct store_call *call);
 /* The wait before attempt number `attempt` (from 0), doubling, with jitter. */
 uint64_t store_retry_ns(uint32_t attempt);
 

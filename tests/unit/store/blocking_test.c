@@ -125,12 +125,40 @@ static void leaving_waits_for_nothing(void **state)
     assert_int_equal(loop_init(&loop), ISO_OK);
 }
 
+static void stopping_within_a_time_waits_for_a_job_that_ends_and_not_for_one_that_hangs(void **state)
+{
+    struct blocking *blocking;
+    struct numbered quick[] = {numbered(1, false), numbered(2, false)}, *job = malloc(sizeof(*job));
+    assert_int_equal(blocking_start(&loop, "test", &blocking), ISO_OK);
+    blocking_do(blocking, &quick[0].job);
+    blocking_do(blocking, &quick[1].job);
+    assert_true(blocking_stop_within(&blocking, 60000));
+    assert_int_equal(n_discarded, 2);
+
+    *job = numbered(1, true);
+    job->job.discard = free_job;
+    n_freed = 0;
+    assert_int_equal(blocking_start(&loop, "test", &blocking), ISO_OK);
+    blocking_do(blocking, &job->job);
+    pthread_barrier_wait(&begun);
+    assert_false(blocking_stop_within(&blocking, 1));
+    assert_null(blocking);
+    loop_fini(&loop);
+    assert_int_equal(n_freed, 0);
+    pthread_barrier_wait(&go_on);
+    while (n_freed == 0)
+        sched_yield();
+    assert_int_equal(loop_init(&loop), ISO_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(jobs_are_done_elsewhere_in_order_and_come_back, begin, end),
         cmocka_unit_test_setup_teardown(stopping_ends_all_jobs_and_discards_them, begin, end),
         cmocka_unit_test_setup_teardown(leaving_waits_for_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(
+            stopping_within_a_time_waits_for_a_job_that_ends_and_not_for_one_that_hangs, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
