@@ -70,6 +70,15 @@ static const struct store_kind *kind_of(struct slice url)
 
 /* ---- answers ---- */
 
+void store_moved(struct store *store, uint64_t version)
+{
+    if (version <= store->figures.known || version <= store->announced || store->is_closing)
+        return;
+    store->announced = version;
+    if (store->events.on_changed)
+        store->events.on_changed(store->events.owner, version);
+}
+
 static void note_error(struct store *store)
 {
     store->figures.last_error_wall_ns = clock_wall_ns();
@@ -114,6 +123,8 @@ static void tell(struct store *store, struct store_call *call)
                                         .in_tables = call->in_tables,
                                         .reason = call->reason};
     call->done(call->owner, &answer);
+    if (call->outcome == STORE_CONFLICT) /* whoever was faster is known now, before anybody else tells */
+        store_moved(store, call->version);
 }
 
 static void on_answer(struct loop *loop, struct loop_later *later)
@@ -238,15 +249,6 @@ static void know(struct store *store, uint64_t version)
 {
     if (version > store->figures.known)
         store->figures.known = version;
-}
-
-void store_moved(struct store *store, uint64_t version)
-{
-    if (version <= store->figures.known || version <= store->announced || store->is_closing)
-        return;
-    store->announced = version;
-    if (store->events.on_changed)
-        store->events.on_changed(store->events.owner, version);
 }
 
 void store_is_up(struct store *store, uint64_t version)
