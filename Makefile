@@ -11,7 +11,8 @@ all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
 # The program alone, as it is installed and measured: optimized over all files at once and by a profile of itself at
-# work (tools/build-trained), which the many test programs would only build slower for. TRAIN=no: without the profile.
+# work (tools/build-trained), which the many test programs would only build slower for. TRAIN=no: without the profile;
+# OPTIONS="-Dtls=boringssl": Meson's, at the first build.
 isobar: $(RELEASE)/build.ninja
 	@ninja -C $(RELEASE) --quiet src/cli/isobar
 
@@ -19,7 +20,7 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) -Dbuildtype=release -Doptimization=2
 
 $(RELEASE)/build.ninja:
-	@tools/build-trained $(RELEASE)
+	@tools/build-trained $(RELEASE) $(OPTIONS)
 
 # Unit tests and the fuzzers' corpora, then the tests on real processes.
 test: all
