@@ -30,18 +30,25 @@ def ask(stand, proxy, client="192.0.2.1"):
     return stand.ask(proxy=proxy, fields=[("X-Forwarded-For", client)])
 
 
-PACE_S = 0.02  # slower than a round trip to Redis also on a loaded machine: what is exact then
+PACE_S = 0.02  # slower than a round trip to Redis, as long as the machine has time for it
 
 
 def flood(stand, nodes, n, client="192.0.2.1", pace_s=0):
-    """n requests to each node in turn, on one connection a node: how many passed."""
+    """n requests to each node in turn, on one connection a node: how many passed. A node that waits for the store's answer
+    refuses for a second (when the limit's own pace is slower than that, as it is where this is used): that decides nothing,
+    and is asked again."""
     wires = [stand.client(proxy) for proxy in nodes]
     passed = 0
     for _ in range(n):
         for wire in wires:
-            wire.request(fields=[("X-Forwarded-For", client)])
-            passed += wire.read_response().status == 200
-            time.sleep(pace_s)
+            until = time.monotonic() + 20
+            while True:
+                wire.request(fields=[("X-Forwarded-For", client)])
+                answer = wire.read_response()
+                time.sleep(pace_s)
+                if answer.status != 429 or answer.get("Retry-After") != "1" or time.monotonic() > until:
+                    break
+            passed += answer.status == 200
     for wire in wires:
         wire.close()
     return passed
@@ -58,7 +65,7 @@ def test_F1_nodes_share_one_bucket(stand, redis, n_nodes):
     answer = ask(stand, nodes[0])
     assert answer.status == 429 and 1 <= int(answer.get("Retry-After")) <= 120
     assert ask(stand, nodes[1], "192.0.2.2").status == 200
-    assert len(redis.ask("KEYS", "limit:*")) == 2
+    assert wait_until(lambda: len(redis.ask("KEYS", "limit:*")) == 2)  # reports go in the background
     assert sum(proxy.metrics().total("rate_limit_requests_total", result="passed") for proxy in nodes) == passed + 1
 
 
@@ -66,9 +73,13 @@ def test_F1_the_average_over_nodes_is_the_limit(stand, redis):
     backend = stand.backend()
     nodes = [node(stand, backend, redis.url, requests=50, per_s=1, burst=10) for _ in range(2)]
     assert all(is_up(proxy) for proxy in nodes)
+    wires = [stand.client(proxy) for proxy in nodes]
     begun, passed = time.monotonic(), 0
     while time.monotonic() < begun + 4:
-        passed += flood(stand, nodes, 20, pace_s=0.001)
+        for wire in wires:
+            wire.request(fields=[("X-Forwarded-For", "192.0.2.1")])
+            passed += wire.read_response().status == 200
+            time.sleep(0.001)
     took = time.monotonic() - begun
     assert passed <= 10 + 50 * took + 10, (passed, took)
     assert passed >= 50 * took * 0.8, (passed, took)
@@ -80,9 +91,9 @@ def test_F1_what_one_node_used_is_gone_on_the_other(stand, redis):
     assert is_up(first) and is_up(second)
     assert flood(stand, [first], 15, pace_s=PACE_S) == 15
     time.sleep(0.1)
-    assert 4 <= flood(stand, [second], 30, pace_s=PACE_S) <= 7  # a few before it has heard
+    assert 4 <= flood(stand, [second], 30, pace_s=PACE_S) <= 10  # what a node passes before it has heard: half of the burst
     time.sleep(0.1)
-    assert flood(stand, [first], 10, pace_s=PACE_S) <= 2
+    assert flood(stand, [first], 10, pace_s=PACE_S) <= 5  # and half of what was left when it last heard
 
 
 def test_C_136_without_redis_each_node_counts_alone_and_nobody_waits(stand, redis, servers, tmp_path):

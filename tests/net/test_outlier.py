@@ -56,12 +56,14 @@ def test_D2_consecutive_5xx_eject_at_once_on_every_worker(stand, workers):
     state = moody(a)
     proxy = stand.proxy([a, b], group=group(consecutive_gateway_errors=0), workers=workers)
     state["status"] = "500 Broken"
-    assert wait_until(lambda: stand.ask() and is_out(proxy, a)), "each round gives A another failure"
+    assert wait_until(lambda: stand.ask() and len(a.requests) == 3), "each round gives A another failure"
+    # The health thread hears of it at once, and decides when the machine lets it.
+    assert wait_until(lambda: is_out(proxy, a))
     assert set(served_by(stand)) == {"B"}
     assert transitions(proxy, a)[-1] == "is unhealthy (was active): consecutive-5xx,"
     metrics = proxy.metrics()
     assert metrics.total("target_ejections_total", target=a.label) == 1 and metrics.total("target_ejected") == 1
-    assert len([r for r in a.requests if r.target == "/"]) <= 3 + workers
+    assert len(a.requests) == 3
 
 
 def test_D2_refused_connections_eject(stand):
@@ -131,7 +133,7 @@ def test_C_095_after_a_passive_mark_down_it_comes_back_and_is_never_stuck(stand,
     outlier = group(base_ejection_s=60 if by_checks else 0.3, checks_end_ejection=by_checks, consecutive_5xx=10,
                     consecutive_gateway_errors=0)
     proxy = stand.proxy([a, b], group={**outlier, "health_check": {
-        "type": "http", "path": "/health", "interval_s": 0.2, "timeout_ms": 2000, "healthy_threshold": 2,
+        "type": "http", "path": "/health", "interval_s": 0.2, "timeout_ms": 20000, "healthy_threshold": 2,
         "unhealthy_threshold": 3}})
     state["status"] = "500 Broken"
     assert wait_until(lambda: ask_many(stand, 5) and any("consecutive-5xx" in line for line in transitions(proxy, a)))
@@ -147,7 +149,7 @@ def test_C_095_checks_do_not_shorten_an_ejection_unless_told_to(stand):
     a, b = stand.backends_named("A", "B")
     state = moody(a)
     proxy = stand.proxy([a, b], group={**group(), "health_check": {
-        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 2000}})
+        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 20000}})
     state["status"] = FAILING
     assert wait_until(lambda: stand.ask() and is_out(proxy, a))
     checks = proxy.metrics().total("target_health_checks_total", target=a.label)
@@ -160,7 +162,7 @@ def test_C_096_a_failed_check_wins_though_the_ejection_quota_is_full(stand):
     states = [moody(backend) for backend in names]
     a, b = names[:2]
     proxy = stand.proxy(names, group={**group(), "panic_threshold_pct": 25, "health_check": {
-        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 2000}})
+        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 20000}})
     states[0]["status"] = FAILING
     assert wait_until(lambda: stand.ask() and is_out(proxy, a))
     states[1]["status"] = FAILING
@@ -176,7 +178,7 @@ def test_C_096_a_passing_check_does_not_bring_back_what_the_next_one_fails(stand
     a, b = stand.backends_named("A", "B")
     state = moody(a)
     proxy = stand.proxy([a, b], group={**group(base_ejection_s=0.2), "health_check": {
-        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 2000, "unhealthy_threshold": 3}})
+        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 20000, "unhealthy_threshold": 3}})
     state["status"], state["sick"] = FAILING, True
     assert wait_until(lambda: stand.ask() and is_out(proxy, a))
     assert wait_until(lambda: ejected(proxy) == 0), "its ejection is over"
@@ -192,7 +194,7 @@ def test_C_096_a_failed_check_wins_over_an_operator_who_says_that_it_is_up(stand
     a, b = stand.backends_named("A", "B")
     moody(a)["sick"] = True
     config = stand.config([a, b], group={**group(), "panic_threshold_pct": 0, "health_check": {
-        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 2000}})
+        "type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 20000}})
     config["target_groups"][0]["targets"][0]["enabled"] = False
     proxy = stand.serve(config)
     config["target_groups"][0]["targets"][0]["enabled"] = True
@@ -209,11 +211,11 @@ def test_C_113_never_more_are_ejected_than_the_quota_allows(stand):
     for backend in backends:
         moody(backend)["status"] = FAILING
     proxy = stand.proxy(backends, group=group(max_ejection_pct=50, consecutive_5xx=5, consecutive_gateway_errors=5))
-    most = 0
-    for _ in range(15):
+    assert wait_until(lambda: ask_many(stand, 8) and ejected(proxy) >= 2)
+    for _ in range(5):
         ask_many(stand, 8)
-        most = max(most, ejected(proxy))
-    assert most == 2 and proxy.metrics().total("target_ejections_total") == 2
+        assert ejected(proxy) == 2
+    assert proxy.metrics().total("target_ejections_total") == 2
 
 
 def test_C_113_the_default_quota_is_a_tenth_and_at_least_one(stand):
@@ -221,9 +223,11 @@ def test_C_113_the_default_quota_is_a_tenth_and_at_least_one(stand):
     for backend in backends:
         moody(backend)["status"] = FAILING
     proxy = stand.proxy(backends)
-    for _ in range(10):
+    ejections = lambda: proxy.metrics().total("target_ejections_total")
+    assert wait_until(lambda: ask_many(stand, 8) and ejections() >= 1)
+    for _ in range(5):
         ask_many(stand, 8)
-    assert proxy.metrics().total("target_ejections_total") == 1
+    assert ejections() == 1
 
 
 def test_C_113_with_a_quota_of_all_and_no_panic_it_is_503(stand):
@@ -256,12 +260,19 @@ def test_C_114_small_pools_lose_at_most_one_and_never_the_last(stand, n, workers
     state = moody(backends[0])
     proxy = stand.proxy(backends, group=group(), workers=workers)
     state["status"] = "500 Broken"
-    for _ in range(6):
-        responses = ask_many(stand, 6)
-        assert all(response.status in (200, 500) for response in responses), "never 'no backend'"
-    assert ejected(proxy) == (1 if n > 1 else 0)
+
+    def ask_six():
+        assert all(response.status in (200, 500) for response in ask_many(stand, 6)), "never 'no backend'"
+        return True
+
+    # The last one would have to go: then ejections have told nothing, and it is panic.
+    is_panicking = lambda: proxy.metrics().total("target_group_panic") == 1
+    assert wait_until(lambda: ask_six() and (ejected(proxy) == 1 if n > 1 else is_panicking()))
+    for _ in range(5):
+        ask_six()
+        assert ejected(proxy) == (1 if n > 1 else 0)
     if n == 1:
-        assert proxy.metrics().total("target_group_panic") == 1
+        assert is_panicking()
         state["status"] = "200 OK"
         assert stand.ask().status == 200
     else:

@@ -9,7 +9,7 @@ from harness.backend import text_response
 from harness.ports import free_port
 from harness.process import wait_until
 
-CHECK = {"type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 2000, "healthy_threshold": 2,
+CHECK = {"type": "http", "path": "/health", "interval_s": 0.05, "timeout_ms": 20000, "healthy_threshold": 2,
          "unhealthy_threshold": 2}
 
 
@@ -88,7 +88,7 @@ def test_a_threshold_of_0_is_503_when_nobody_is_usable(stand):
 
 def test_targets_that_never_came_up_are_tried_when_there_is_nobody_else(stand):
     proxy = stand.proxy({"ip": "127.0.0.1", "port": free_port()},
-                        group={"health_check": {"type": "tcp", "interval_s": 0.05, "timeout_ms": 2000,
+                        group={"health_check": {"type": "tcp", "interval_s": 0.05, "timeout_ms": 20000,
                                                 "unhealthy_threshold": 2}})
     assert wait_until(lambda: is_panicking(proxy))
     assert stand.ask().status == 502

@@ -7,7 +7,7 @@ from harness.process import wait_until
 from harness.redis import SERVER, Redis
 
 pytestmark = pytest.mark.skipif(SERVER is None, reason="no redis-server or valkey-server")
-CHECK = {"type": "http", "path": "/healthz", "timeout_ms": 2000, "healthy_threshold": 1, "unhealthy_threshold": 1}
+CHECK = {"type": "http", "path": "/healthz", "timeout_ms": 20000, "healthy_threshold": 1, "unhealthy_threshold": 1}
 
 
 def node(stand, backend, redis, interval_s, **check):

@@ -92,6 +92,10 @@ class Backend:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             wire = self.wire(sock)
             with self.lock:
+                # A stop() between accept and here has not seen this one, and would leave it open.
+                if self.listener is not listener:
+                    wire.close()
+                    return
                 self.wires.append(wire)
             threading.Thread(target=self._run, args=(wire,), daemon=True).start()
 
@@ -122,15 +126,15 @@ class Backend:
 
     def stop(self):
         """Listens no more and closes every connection; start() brings it back on the same port."""
-        if self.listener:
+        with self.lock:
+            listener, self.listener = self.listener, None
+            wires = list(self.wires)
+        if listener:
             try:
-                self.listener.shutdown(socket.SHUT_RDWR)
+                listener.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
-            self.listener.close()
-            self.listener = None
-        with self.lock:
-            wires = list(self.wires)
+            listener.close()
         for wire in wires:
             try:
                 wire.sock.shutdown(socket.SHUT_RDWR)
