@@ -86,7 +86,8 @@ static const char *write_text(const char *path, const char *beside, uint64_t ver
     int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); /* it may hold secrets */
     if (fd < 0)
         return "open";
-    bool written = write_all(fd, slice_of(header, (size_t)n)) && write_all(fd, document);
+    bool written = fchmod(fd, 0600) == 0 && /* one that was left behind keeps its mode otherwise */
+                   write_all(fd, slice_of(header, (size_t)n)) && write_all(fd, document);
     bool synced = written && fsync(fd) == 0;
     int error = errno;
     close(fd);

@@ -2,6 +2,7 @@
 #include "store/sqlite_file.h"
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "store/migrations.h"
 
 #include <errno.h>
@@ -205,6 +206,10 @@ static bool remember(struct sqlite_file *file, char *reason, size_t cap)
         return say(reason, cap, "%s: %s", file->path, strerror(errno));
     file->device = st.st_dev;
     file->inode = st.st_ino;
+    if (st.st_mode & (S_IRWXG | S_IRWXO))
+        log_warning(
+            "store: %s has the mode %04o, so others may read the keys and passwords in it; expected 0600",
+            file->path, (unsigned)st.st_mode & 07777);
     return true;
 }
 

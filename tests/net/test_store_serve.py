@@ -4,11 +4,13 @@ follow each other, and that traffic does not notice a store that is away (H1, H3
 import copy
 import json
 import os
+import stat
 import time
 
 import pytest
 
 from harness.load import Load
+from harness.ports import free_port
 from harness.postgres import Postgres
 from harness.process import wait_until
 from harness.store import rows
@@ -342,3 +344,25 @@ def test_the_shutdown_is_not_held_up_by_a_paused_server(stand, postgres, tmp_pat
     began = time.monotonic()
     assert proxy.stop() == 0 and time.monotonic() - began < 10
     postgres.resume()
+
+
+def test_files_with_secrets_are_for_their_owner_whatever_the_umask(stand, tmp_path):
+    path, good = str(tmp_path / "store.db"), str(tmp_path / "good")
+    with open(good + ".new", "w", encoding="ascii"):
+        os.chmod(good + ".new", 0o666)  # left behind by who knows
+    config = stand.config(stand.backend(), store={"url": "sqlite:" + path, "last_good": good})
+    before = os.umask(0)
+    try:
+        proxy = settled(stand.serve(config))
+    finally:
+        os.umask(before)
+    assert proxy.admin_request("PUT", "/api/config/algorithm", {"Content-Type": "application/json"}, body='{"algorithm": "random"}')[0] == 200
+    assert wait_until(lambda: os.path.exists(good))
+    files = sorted(name for name in os.listdir(tmp_path) if name.startswith(("store.db", "good")))
+    assert set(files) >= {"good", "store.db", "store.db-shm", "store.db-wal"}
+    assert {name: stat.S_IMODE(os.stat(tmp_path / name).st_mode) for name in files} == dict.fromkeys(files, 0o600)
+    proxy.stop()
+    assert "expected 0600" not in proxy.stderr
+    os.chmod(path, 0o644)
+    again = settled(stand.serve({**config, "admin": {"listen": f"127.0.0.1:{free_port()}"}}), 2)
+    assert "has the mode 0644, so others may read the keys and passwords in it; expected 0600" in again.stderr
