@@ -5,7 +5,7 @@
 #define ISOBAR_CLI_CTL_H
 
 #include "cli/client.h"
-#include "config/doc.h"
+#include "doc/doc.h"
 
 /* Exit statuses. */
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ctl.h"
 
-#include "config/json.h"
+#include "doc/json.h"
 
 #include <stdarg.h>
 #include <stdio.h>

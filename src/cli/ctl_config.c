@@ -2,7 +2,7 @@
 /* ctl apply, diff, export, versions, rollback: the configuration as a whole. */
 #include "cli/ctl.h"
 
-#include "config/json_write.h"
+#include "doc/json_write.h"
 
 #include <errno.h>
 #include <fcntl.h>

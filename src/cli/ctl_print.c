@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ctl.h"
 
-#include "config/json_write.h"
+#include "doc/json_write.h"
 
 #include <stdarg.h>
 #include <stdio.h>

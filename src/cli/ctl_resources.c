@@ -2,8 +2,8 @@
 /* ctl get and list: resources of /v1 by the path of their names, "target-groups/web/targets". */
 #include "cli/ctl.h"
 
-#include "config/json.h"
-#include "config/json_write.h"
+#include "doc/json.h"
+#include "doc/json_write.h"
 
 #include <stdio.h>
 

@@ -5,9 +5,9 @@
 #include "cli/process_internal.h"
 
 #include "config/diff.h"
-#include "config/printed.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "doc/printed.h"
 #include "store/store.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/decode.h"
 
-#include "config/doc_edit.h"
 #include "config/secret.h"
 #include "config/suggest.h"
 #include "config/types.h"
 #include "core/hash.h"
+#include "doc/doc_edit.h"
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
 #ifndef ISOBAR_CONFIG_DECODE_H
 #define ISOBAR_CONFIG_DECODE_H
 
-#include "config/doc.h"
 #include "config/schema.h"
+#include "doc/doc.h"
 
 enum { DECODE_DEFAULTS_MAX = 256 }; /* a power of two, well above the number of keys with a default */
 

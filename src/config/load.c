@@ -2,10 +2,10 @@
 #include "config/load.h"
 
 #include "config/decode.h"
-#include "config/json.h"
 #include "config/part.h"
 #include "config/validate.h"
-#include "config/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #ifndef ISOBAR_CONFIG_LOAD_H
 #define ISOBAR_CONFIG_LOAD_H
 
-#include "config/doc.h"
 #include "config/model.h"
+#include "doc/doc.h"
 
 /* A configuration and the document that it was decoded from. */
 struct config_source {
@@ -30,7 +30,7 @@ iso_err config_load_text(struct slice text, const char *name, const char *base_d
                          struct iso_diag *diag) ISO_MUST_USE;
 /* The same from a document that was built otherwise (flags of a command, a request's body). */
 iso_err config_load_doc(struct doc *doc, const char *base_dir, struct config **config) ISO_MUST_USE;
-/* The same from a document that `before` was decoded from, changed since by steps of config/doc_edit.h: what
+/* The same from a document that `before` was decoded from, changed since by steps of doc/doc_edit.h: what
  * they did not touch is taken from there, so that it is neither decoded nor validated again. NULL: all is. */
 iso_err config_load_again(struct doc *doc, const char *base_dir, const struct config *before,
                           struct config **config) ISO_MUST_USE;

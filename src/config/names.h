@@ -4,7 +4,7 @@
 #ifndef ISOBAR_CONFIG_NAMES_H
 #define ISOBAR_CONFIG_NAMES_H
 
-#include "config/doc.h"
+#include "doc/doc.h"
 
 struct name {
     struct slice text;

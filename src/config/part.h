@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A part of a configuration that others share: an item of a list at the top of the document (a target group)
  * with all that it points to, as it was decoded and found valid. When a document is decoded again after a
- * change, items whose nodes have kept their stamps (config/doc_edit.h) are taken from the configuration
+ * change, items whose nodes have kept their stamps (doc/doc_edit.h) are taken from the configuration
  * before, so that a change costs what it touches. Every configuration has the struct of the item itself for
  * its own; the texts and lists below it belong to the part. Two items with the same part say the same.
  * Threads: one at a time; shared ones the control thread only. */
@@ -9,7 +9,7 @@
 #define ISOBAR_CONFIG_PART_H
 
 #include "config/schema.h"
-#include "config/stamps.h"
+#include "doc/stamps.h"
 
 struct config_part {
     struct arena arena; /* owns what the item points to */

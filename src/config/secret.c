@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/secret.h"
 
-#include "config/json_write.h"
 #include "config/types.h"
 #include "core/hash.h"
+#include "doc/json_write.h"
 
 #include <strings.h>
 

@@ -6,8 +6,8 @@
 #ifndef ISOBAR_CONFIG_SECRET_H
 #define ISOBAR_CONFIG_SECRET_H
 
-#include "config/doc.h"
 #include "config/schema.h"
+#include "doc/doc.h"
 
 /* In place of a secret, or of the part of a value that is one. Prometheus and its Alertmanager write the
  * same. */

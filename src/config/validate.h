@@ -4,8 +4,8 @@
 #ifndef ISOBAR_CONFIG_VALIDATE_H
 #define ISOBAR_CONFIG_VALIDATE_H
 
-#include "config/doc.h"
 #include "config/model.h"
+#include "doc/doc.h"
 
 /* Completes a decoded config (names of endpoints and listeners, indexes of target groups) and reports faults
  * to doc->diag at their places in `doc`, from which `config` was decoded. */

@@ -3,12 +3,12 @@
 
 #include "config/diff.h"
 #include "config/load.h"
-#include "config/printed.h"
 #include "config/same.h"
 #include "config/schema.h"
 #include "control/idempotency.h"
 #include "control/versions.h"
 #include "core/clock.h"
+#include "doc/printed.h"
 
 #include <stdlib.h>
 

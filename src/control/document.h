@@ -9,9 +9,9 @@
 #ifndef ISOBAR_CONTROL_DOCUMENT_H
 #define ISOBAR_CONTROL_DOCUMENT_H
 
-#include "config/doc_edit.h"
 #include "control/api.h"
 #include "core/list.h"
+#include "doc/doc_edit.h"
 #include "net/loop.h"
 
 struct config;

@@ -5,8 +5,8 @@
 #ifndef ISOBAR_CONTROL_RESOURCE_H
 #define ISOBAR_CONTROL_RESOURCE_H
 
-#include "config/doc_edit.h"
 #include "config/schema.h"
+#include "doc/doc_edit.h"
 
 struct resource {
     const char *name;              /* "target-groups": in paths */

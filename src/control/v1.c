@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/v1.h"
 
-#include "config/json.h"
 #include "config/secret.h"
-#include "config/yaml.h"
 #include "control/router.h"
 #include "core/clock.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -3,7 +3,7 @@
 #include "control/handlers.h"
 #include "control/v1.h"
 
-#include "config/json.h"
+#include "doc/json.h"
 
 #include <stdlib.h>
 

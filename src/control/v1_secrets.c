@@ -2,10 +2,10 @@
 /* Secrets on their way out and in. Whoever reads is shown a mark in place of each (config/secret.h), unless a
  * client of role admin asks for them; whoever writes the mark back keeps the secret that was there. Every
  * answer of /v1 about the document is written by the functions here. */
-#include "config/json_write.h"
 #include "config/secret.h"
 #include "control/v1.h"
 #include "core/log.h"
+#include "doc/json_write.h"
 
 /* ---- out ---- */
 

@@ -5,8 +5,8 @@
 #include "control/handlers.h"
 #include "control/v1.h"
 
-#include "config/json.h"
-#include "config/printed.h"
+#include "doc/json.h"
+#include "doc/printed.h"
 #include "store/store.h"
 
 /* What the store or another program wrote may be anything. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/versions.h"
 
-#include "config/printed.h"
+#include "doc/printed.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last versions of the configuration, in memory: as many as fit into a number and a size. What versions
- * have in common is there once (config/printed.h); a version counts with what the one before did not have, so
+ * have in common is there once (doc/printed.h); a version counts with what the one before did not have, so
  * that all together take no more than the size and one document. */
 #ifndef ISOBAR_CONTROL_VERSIONS_H
 #define ISOBAR_CONTROL_VERSIONS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard/jwt.h"
 
-#include "config/json.h"
+#include "doc/json.h"
 #include "guard/claims.h"
 #include "tls/cert.h"
 #include "tls/jws.h"

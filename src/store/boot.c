@@ -2,10 +2,10 @@
 #include "store/boot.h"
 
 #include "config/diff.h"
-#include "config/json.h"
-#include "config/json_write.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "doc/json.h"
+#include "doc/json_write.h"
 #include "store/last_good.h"
 
 #include <inttypes.h>

@@ -11,7 +11,7 @@
 #ifndef ISOBAR_STORE_CHAIN_H
 #define ISOBAR_STORE_CHAIN_H
 
-#include "config/printed.h"
+#include "doc/printed.h"
 
 enum {
     CHAIN_ROWS_MAX = 64,

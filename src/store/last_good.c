@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/last_good.h"
 
-#include "config/doc.h"
-#include "config/printed.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "doc/doc.h"
+#include "doc/printed.h"
 #include "store/blocking.h"
 #include "store/store.h"
 

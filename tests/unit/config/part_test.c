@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/part.h"
 
-#include "config/doc_edit.h"
-#include "config/json.h"
 #include "config/load.h"
+#include "doc/doc_edit.h"
+#include "doc/json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

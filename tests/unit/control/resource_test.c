@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/resource.h"
 
-#include "config/json.h"
-#include "config/json_write.h"
+#include "doc/json.h"
+#include "doc/json_write.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 #ifndef ISOBAR_TESTS_STORE_PRINTED_OF_H
 #define ISOBAR_TESTS_STORE_PRINTED_OF_H
 
-#include "config/json.h"
-#include "config/printed.h"
+#include "doc/json.h"
+#include "doc/printed.h"
 
 /* Of valid JSON. Owns: the caller. */
 static inline struct printed *printed_of(struct slice json)

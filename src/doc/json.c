@@ -2,7 +2,7 @@
 /* JSON by hand, because the libraries at hand either keep no positions or read more than JSON; what clients
  * of an API send is judged by the RFC. The open containers are the way from a node to the root, so nothing
  * recurses. */
-#include "config/json.h"
+#include "doc/json.h"
 
 struct reader {
     struct doc *doc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/json_write.h"
+#include "doc/json_write.h"
 
 /* A scalar, or what opens a list or a map. */
 static void write_begin(const struct doc_node *node, struct text *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/json.h"
+#include "doc/json.h"
 
 #include "readers.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads YAML, and hence JSON, into a document. */
-#ifndef ISOBAR_CONFIG_YAML_H
-#define ISOBAR_CONFIG_YAML_H
+#ifndef ISOBAR_DOC_YAML_H
+#define ISOBAR_DOC_YAML_H
 
-#include "config/doc.h"
+#include "doc/doc.h"
 
 /* Fills `doc`; ISO_ERR_INVALID after the fault was reported. One document, no anchors, no tags: what is left
  * is the same tree that JSON has. Threads: any. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/json_write.h"
+#include "doc/json_write.h"
 
-#include "config/json.h"
-#include "config/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/yaml.h"
+#include "doc/yaml.h"
 
 #include "readers.h"
 

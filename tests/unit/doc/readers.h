@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of yaml and json: a document as one line that shows kinds, texts and places. */
-#ifndef ISOBAR_TESTS_CONFIG_READERS_H
-#define ISOBAR_TESTS_CONFIG_READERS_H
+#ifndef ISOBAR_TESTS_DOC_READERS_H
+#define ISOBAR_TESTS_DOC_READERS_H
 
-#include "config/doc.h"
+#include "doc/doc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

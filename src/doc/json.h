@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads JSON into a document. */
-#ifndef ISOBAR_CONFIG_JSON_H
-#define ISOBAR_CONFIG_JSON_H
+#ifndef ISOBAR_DOC_JSON_H
+#define ISOBAR_DOC_JSON_H
 
-#include "config/doc.h"
+#include "doc/doc.h"
 
 /* Fills `doc`; ISO_ERR_INVALID after the fault was reported. Strictly RFC 8259: no comments, no trailing
  * commas, no NaN. A text that is in a file may as well be read by yaml_read(), which is more lenient.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/printed.h"
+#include "doc/printed.h"
 
-#include "config/json_write.h"
-#include "config/stamps.h"
+#include "doc/json_write.h"
+#include "doc/stamps.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

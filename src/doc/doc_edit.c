@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/doc_edit.h"
+#include "doc/doc_edit.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/doc.h"
+#include "doc/doc.h"
 
 #include "core/text.h"
 

@@ -3,7 +3,7 @@
  * is read to its end. Anchors and aliases are refused: a few lines of them describe more values than memory
  * has
  * ("billion laughs"), and a value that begins with * or & is nearly always a forgotten pair of quotes. */
-#include "config/yaml.h"
+#include "doc/yaml.h"
 
 #include <yaml.h>
 

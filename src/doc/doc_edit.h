@@ -4,10 +4,10 @@
  * to all above it, and none to others; taken back, it gives the old stamps back, and taken again, its own. So
  * whoever keeps what was made of a node knows by its stamp whether that still holds. Nodes that were taken
  * out stay in the arena until doc_compact(). One edit at a time is open on a document. */
-#ifndef ISOBAR_CONFIG_DOC_EDIT_H
-#define ISOBAR_CONFIG_DOC_EDIT_H
+#ifndef ISOBAR_DOC_DOC_EDIT_H
+#define ISOBAR_DOC_DOC_EDIT_H
 
-#include "config/doc.h"
+#include "doc/doc.h"
 
 /* One step: in `parent`, `out` made way for `in`, behind `after`. */
 struct doc_step {

@@ -4,8 +4,8 @@
  * (yaml, json) build one with the functions below, which also enforce the limits that keep hostile input
  * harmless: depth, number of values, duplicate keys. Nothing here recurses. A document belongs to one thread.
  */
-#ifndef ISOBAR_CONFIG_DOC_H
-#define ISOBAR_CONFIG_DOC_H
+#ifndef ISOBAR_DOC_DOC_H
+#define ISOBAR_DOC_DOC_H
 
 #include "core/diag.h"
 #include "core/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/stamps.h"
+#include "doc/stamps.h"
 
 #include "core/check.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Things by the stamps of the nodes that they were made of. Whoever makes them anew asks in the order in
  * which they were added, so mostly the next one is it; when not, a sorted index is made. */
-#ifndef ISOBAR_CONFIG_STAMPS_H
-#define ISOBAR_CONFIG_STAMPS_H
+#ifndef ISOBAR_DOC_STAMPS_H
+#define ISOBAR_DOC_STAMPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

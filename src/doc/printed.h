@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a document as JSON, in pieces that its versions share: an item of a list at the top of the
  * document is a piece when it is a map, and so is what stands between two such items. The text of a changed
- * document is made from that of the one before: only items whose nodes have new stamps (config/doc_edit.h)
+ * document is made from that of the one before: only items whose nodes have new stamps (doc/doc_edit.h)
  * are printed, and what two versions differ in is found by comparing pointers. Immutable once made. Threads:
  * any; counted atomically. */
-#ifndef ISOBAR_CONFIG_PRINTED_H
-#define ISOBAR_CONFIG_PRINTED_H
+#ifndef ISOBAR_DOC_PRINTED_H
+#define ISOBAR_DOC_PRINTED_H
 
-#include "config/doc.h"
 #include "core/text.h"
+#include "doc/doc.h"
 
 struct printed_piece;
 
