@@ -16,8 +16,7 @@ static const struct api_detail details[] = {
      "type:string path:string interval_seconds:number timeout_seconds:number unhealthy_threshold:integer "
      "healthy_threshold:integer",
      CHANGE},
-    {api_servers_list, 200, GROUP " status:string tags:string limit:integer cursor:string", NULL,
-     "400 404"},
+    {api_servers_list, 200, GROUP " status:string tags:string limit:integer cursor:string", NULL, "400 404"},
     {api_servers_get, 200, GROUP, NULL, ""},
     {api_servers_add, 201, GROUP, "address!:string " SERVER, CHANGE},
     {api_servers_put, 200, GROUP, "address:string " SERVER, CHANGE},

@@ -189,7 +189,7 @@ static bool passes_token(struct explain *out, uint32_t rule, uint64_t wall_ns)
     const struct jwt_verifier *verifier = out->listener->rule_jwt[rule];
     return !verifier || passes_check(out, "jwt",
                                      jwt_check(verifier, &out->rule->jwt, wall_ns / NS_PER_S, &out->msg,
-                                               arena_alloc(&out->arena, JWT_ROOM_BYTES)),
+                                               arena_alloc(&out->arena, JWT_ROOM_BYTES), NULL),
                                      "the token is good");
 }
 

@@ -3,6 +3,7 @@
 
 #include "doc/json.h"
 #include "guard/claims.h"
+#include "guard/jwt_cache.h"
 #include "tls/cert.h"
 #include "tls/jws.h"
 
@@ -17,6 +18,7 @@ struct jwt_key {
 
 struct jwt_verifier {
     uint32_t refs;
+    uint64_t number; /* no other has or had it; from 1 */
     struct arena arena;
     struct jwt_key keys[KEYS_MAX]; /* owns */
     uint32_t n_keys;
@@ -99,6 +101,8 @@ static iso_err fail(struct iso_diag *diag, const struct config_jwt *config, cons
     return ISO_ERR_INVALID;
 }
 
+static uint64_t last_number; /* control thread only */
+
 static iso_err load(const struct config_jwt *config, struct jwt_verifier **out, struct iso_diag *diag)
 {
     struct jwt_verifier *verifier = calloc(1, sizeof(*verifier));
@@ -107,6 +111,7 @@ static iso_err load(const struct config_jwt *config, struct jwt_verifier **out, 
     size_t len = 0;
     iso_assert(verifier != NULL);
     verifier->refs = 1;
+    verifier->number = ++last_number;
     arena_init(&verifier->arena);
     unsigned char *text = tls_read_file(config->jwks_file.ptr, FILE_BYTES_MAX, &len);
     if (!text) {
@@ -173,15 +178,19 @@ static bool find_text(const struct config_jwt *config, struct http_message *msg,
     return true;
 }
 
-static bool take_apart(struct slice text, struct token *token)
+static bool split(struct slice text, struct slice parts[3])
 {
-    struct slice parts[3], rest = text;
+    struct slice rest = text;
     for (int i = 0; i < 3; i++)
         if (!slice_next(&rest, '.', &parts[i]))
             return false;
+    return text.len <= JWT_BYTES_MAX && parts[0].len + parts[1].len + parts[2].len + 2 == text.len;
+}
+
+static bool take_apart(struct slice text, const struct slice parts[3], struct token *token)
+{
     token->input = slice_of(text.ptr, parts[0].len + 1 + parts[1].len);
-    return text.len <= JWT_BYTES_MAX && parts[0].len + parts[1].len + parts[2].len + 2 == text.len &&
-           claims_decode64(parts[0], &token->room, &token->head) && claims_are_valid(token->head) &&
+    return claims_decode64(parts[0], &token->room, &token->head) && claims_are_valid(token->head) &&
            claims_decode64(parts[1], &token->room, &token->body) &&
            claims_decode64(parts[2], &token->room, &token->signature);
 }
@@ -265,15 +274,34 @@ static bool add_claims(const struct config_jwt *config, struct token *token, str
     return true;
 }
 
+/* Takes the token apart, as far as what it says; false: it is not good. */
+static bool read_token(const struct jwt_verifier *verifier, struct jwt_cache *cache, struct slice text,
+                       struct token *token)
+{
+    struct slice parts[3];
+    struct jwt_tag tag;
+    if (!split(text, parts))
+        return false;
+    if (cache) {
+        jwt_cache_tag(cache, verifier->number, text, &tag);
+        if (jwt_cache_knows(cache, &tag))
+            return claims_decode64(parts[1], &token->room, &token->body);
+    }
+    if (!take_apart(text, parts, token) || !is_signed(verifier, token) || !claims_are_valid(token->body))
+        return false;
+    if (cache)
+        jwt_cache_add(cache, &tag);
+    return true;
+}
+
 enum exchange_end jwt_check(const struct jwt_verifier *verifier, const struct config_jwt *config,
-                            uint64_t now_s, struct http_message *msg, char *room)
+                            uint64_t now_s, struct http_message *msg, char *room, struct jwt_cache *cache)
 {
     struct token token = {.room = {room, room + JWT_ROOM_BYTES}};
     struct slice text;
     if (!find_text(config, msg, &text))
         return END_NO_CREDENTIALS;
-    if (!take_apart(text, &token) || !is_signed(verifier, &token) || !claims_are_valid(token.body) ||
-        !is_for_audience(config, &token))
+    if (!read_token(verifier, cache, text, &token) || !is_for_audience(config, &token))
         return END_BAD_TOKEN;
     if (!is_in_force(config, token.body, now_s))
         return END_TOKEN_EXPIRED;

@@ -45,8 +45,8 @@ static bool rate_refuses(struct exchange *x, const struct snap_limit *limit, str
 static bool jwt_refuses(struct exchange *x, const struct jwt_verifier *verifier, struct http_message *msg)
 {
     struct worker *worker = x->worker;
-    enum exchange_end end =
-        jwt_check(verifier, &x->rule->jwt, worker->loop.wall_ns / NS_PER_S, msg, worker->token);
+    enum exchange_end end = jwt_check(verifier, &x->rule->jwt, worker->loop.wall_ns / NS_PER_S, msg,
+                                      worker->token, worker->tokens);
     if (end == END_NORMAL)
         return false;
     exchange_answer_challenge(x, end, jwt_challenge(end));

@@ -7,6 +7,7 @@
 #include "downstream/stream.h"
 #include "guard/basic_auth.h"
 #include "guard/jwt.h"
+#include "guard/jwt_cache.h"
 #include "guard/ratelimit.h"
 #include "proxy/affinity_share.h"
 #include "proxy/carrier_h2.h"
@@ -197,6 +198,7 @@ static void wind_up(struct worker *worker)
     free(worker->rbuf);
     free(worker->scratch);
     free(worker->token);
+    jwt_cache_free(&worker->tokens);
     free(worker->msg);
     free(worker->trailers);
 }
@@ -246,6 +248,7 @@ iso_err worker_start(struct worker **out, uint32_t index)
     worker->rbuf = malloc(WORKER_HEAD_BYTES + WORKER_READ_BYTES);
     worker->scratch = malloc(WORKER_SCRATCH_BYTES);
     worker->token = malloc(JWT_ROOM_BYTES);
+    worker->tokens = jwt_cache_new();
     worker->msg = malloc(sizeof(*worker->msg));
     worker->trailers = malloc(sizeof(*worker->trailers));
     iso_assert(worker->rbuf && worker->scratch && worker->token && worker->msg && worker->trailers);

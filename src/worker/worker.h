@@ -81,6 +81,7 @@ struct worker {
     char *rbuf;    /* owns; HEAD_BYTES + READ_BYTES: what was kept of a head, then what was read */
     char *scratch; /* owns; heads are put together here */
     char *token;   /* owns; JWT_ROOM_BYTES: what the token of a request holds, until its head is made */
+    struct jwt_cache *tokens;      /* owns; NULL: every token is verified */
     struct http_message *msg;      /* owns; the head being handled */
     struct http_message *trailers; /* owns; the trailer section being handled */
     struct pipes pipes;

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from harness.process import wait_until
 from harness.tls import openssl
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -180,3 +181,23 @@ def test_a_file_that_is_not_there_is_named(stand):
     assert proxy.process.wait(30) != 0
     assert "jwks_file /nowhere/jwks.json: cannot be read" in proxy.stderr
     stand.proxies.remove(proxy)
+
+
+def test_a_token_that_is_known_still_expires_and_falls_with_its_key(stand):
+    """What a worker remembers is that the signature was good, by these keys; nothing else."""
+    keys, backend = Keys(stand.folder), stand.backend()
+    proxy = guarded(stand, keys, backend, leeway_s=0, audience=["us"], claims={"X-User": "sub"})
+    short = keys.token("RS256", "r", exp=int(time.time()) + 3, aud="us")
+    long, elsewhere = (keys.token("RS256", "r", aud=aud) for aud in ("us", "them"))
+    for _ in range(3):
+        assert [ask(stand, token).status for token in (short, long, elsewhere)] == [200, 200, 401]
+    assert [request.get("X-User") for request in backend.requests] == ["alice"] * 6
+    body = b64({"sub": "root", "aud": "us", "exp": int(time.time()) + 600})
+    head, _, signature = long.split(".")
+    assert ask(stand, f"{head}.{body}.{signature}").status == 401
+    assert wait_until(lambda: ask(stand, short).status == 401)
+    assert ask(stand, long).status == 200
+    keys.jwks["keys"] = [key for key in keys.jwks["keys"] if key["kid"] != "r"]
+    keys.write()
+    proxy.reload()
+    assert ask(stand, long).status == 401
