@@ -146,6 +146,14 @@ static void note_leaving(struct process *process, const struct snapshot *now, co
                                old->groups[g].config->deregistration_delay_ms);
 }
 
+static uint32_t count_built(const struct snapshot *now, const struct snapshot *old)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < now->n_groups; g++)
+        n += !old || now->groups[g].same_as != old->stamp;
+    return n;
+}
+
 /* Hands a snapshot whose targets are watched to the workers. */
 static void adopt(struct process *process, struct snapshot *now)
 {
@@ -163,6 +171,7 @@ static void adopt(struct process *process, struct snapshot *now)
         watched_apply(process->health, now, old, false);
     snapshot_warn_expiring(now);
     process->view.snapshot = now;
+    process->view.groups_built += count_built(now, old);
     process->view.accesslog = now->log ? now->log->log : NULL;
     if (!old || old->config != now->config)
         process->view.reload.succeeded_wall_ns = clock_wall_ns();

@@ -3,6 +3,7 @@
 #include "config/diff.h"
 
 #include "config/names.h"
+#include "config/part.h"
 #include "config/same.h"
 #include "config/schema.h"
 
@@ -182,32 +183,55 @@ static void diff_object(struct diff *diff, const struct schema_section *section,
     diff_objects(diff, section, from, to);
 }
 
+/* The same objects in the same order. */
+static bool has_same_order(const struct schema_key *key, const void *from, const void *to)
+{
+    if (count_of(key, from) != count_of(key, to))
+        return false;
+    for (uint32_t i = 0; i < count_of(key, to); i++) {
+        const char *old = item_of(key, from, i), *item = item_of(key, to, i);
+        if (!config_part_is_same(key->section, old, item) &&
+            !slice_eq(identity_of(key->section, old), identity_of(key->section, item)))
+            return false;
+    }
+    return true;
+}
+
+static void diff_changed(struct diff *diff, const struct schema_key *key, const void *old, const void *item)
+{
+    if (!config_same(key->section, old, item))
+        diff_object(diff, key->section, old, item, object_path(diff, key, item));
+}
+
 /* One list of objects, each with a change of its own. */
 static void diff_object_list(struct diff *diff, const struct schema_key *key, const void *from,
                              const void *to)
 {
     static const char nothing[4096]; /* an object before it was there, after it is gone */
     iso_assert(key->section->bytes <= sizeof(nothing));
+    if (has_same_order(key, from, to)) {
+        for (uint32_t i = 0; i < count_of(key, to); i++)
+            diff_changed(diff, key, item_of(key, from, i), item_of(key, to, i));
+        return;
+    }
     struct names before, after;
     collect(&before, key, from);
     collect(&after, key, to);
     for (uint32_t i = 0; i < count_of(key, from); i++) {
-        const char *object = object_path(diff, key, item_of(key, from, i));
         if (names_find(&after, identity_of(key->section, item_of(key, from, i))))
             continue;
+        const char *object = object_path(diff, key, item_of(key, from, i));
         add_change(diff, CONFIG_REMOVED, object, SLICE("removed"));
         diff_objects(diff, key->section, item_of(key, from, i), nothing);
     }
     for (uint32_t i = 0; i < count_of(key, to); i++) {
-        const char *item = item_of(key, to, i), *object = object_path(diff, key, item);
+        const char *item = item_of(key, to, i);
         const struct name *old = names_find(&before, identity_of(key->section, item));
         if (old) {
-            if (config_same(key->section, item_of(key, from, old->index), item))
-                continue;
-            diff_object(diff, key->section, item_of(key, from, old->index), item, object);
+            diff_changed(diff, key, item_of(key, from, old->index), item);
             continue;
         }
-        add_change(diff, CONFIG_ADDED, object, SLICE("added"));
+        add_change(diff, CONFIG_ADDED, object_path(diff, key, item), SLICE("added"));
         diff_objects(diff, key->section, nothing, item);
     }
     names_fini(&before);

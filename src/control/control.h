@@ -58,6 +58,7 @@ struct control_view {
     const struct resolve *resolve;       /* where the snapshot's names are known; NULL: there are none */
     struct store *store;                 /* NULL: the file is the state */
     const struct shared_state *shared;   /* NULL: never asked for */
+    uint64_t groups_built;               /* target groups that no snapshot before had, over all snapshots */
     bool is_shutting_down;               /* lame duck: /healthz answers 503 from now on (E3) */
     struct {
         uint64_t succeeded, failed; /* reloads, the first load not counted */

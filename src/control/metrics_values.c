@@ -25,6 +25,14 @@ static uint64_t worker_connections(const struct page *page, uint32_t worker)
     return sum;
 }
 
+static uint32_t snapshots(const struct control_view *view)
+{
+    uint32_t n = view->snapshot != NULL;
+    for (const struct snapshot *at = view->retired; at; at = at->next)
+        n++;
+    return n;
+}
+
 static uint32_t healthy_targets(const struct snap_group *group)
 {
     uint32_t n = 0;
@@ -54,6 +62,8 @@ static double ramp(const struct row *row)
 VALUE_IS(PROCESS, workers, page->view->n_workers)
 VALUE_IS(PROCESS, shutting_down, page->view->is_shutting_down)
 VALUE_IS(PROCESS, config_version, page->view->snapshot ? page->view->snapshot->version : 0)
+VALUE_IS(PROCESS, snapshots, snapshots(page->view))
+VALUE_IS(PROCESS, groups_built, page->view->groups_built)
 VALUE_IS(PROCESS, reload_good, !page->view->reload.last_failed)
 VALUE_IS(PROCESS, reload_time, (double)page->view->reload.succeeded_wall_ns / 1e9)
 VALUE_IS(PROCESS, shared_up, page->shared.is_up)

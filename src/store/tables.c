@@ -338,8 +338,24 @@ static void collect_groups(struct names *names, const struct config *config)
     names_sort(names);
 }
 
+/* The same groups in the same order. */
+static bool has_same_groups(const struct config *from, const struct config *to)
+{
+    if (!from || from->n_target_groups != to->n_target_groups)
+        return false;
+    for (uint32_t i = 0; i < to->n_target_groups; i++)
+        if (!slice_eq(from->target_groups[i].name, to->target_groups[i].name))
+            return false;
+    return true;
+}
+
 static void diff_groups(struct tables_change *change, const struct config *from, const struct config *to)
 {
+    if (has_same_groups(from, to)) {
+        for (uint32_t i = 0; i < to->n_target_groups; i++)
+            diff_group(change, &from->target_groups[i], &to->target_groups[i]);
+        return;
+    }
     struct names before, after;
     collect_groups(&before, from);
     collect_groups(&after, to);
