@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The admin listener: its socket, who may come in, and how it changes while it serves. */
+#include "control/admin.h"
+
 #include "control/admin_internal.h"
 #include "core/clock.h"
 #include "core/log.h"

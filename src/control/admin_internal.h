@@ -3,8 +3,8 @@
 #ifndef ISOBAR_CONTROL_ADMIN_INTERNAL_H
 #define ISOBAR_CONTROL_ADMIN_INTERNAL_H
 
+#include "api/auth.h"
 #include "control/admin.h"
-#include "control/auth.h"
 #include "control/router.h"
 #include "core/buf.h"
 #include "net/conn.h"

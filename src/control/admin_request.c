@@ -8,10 +8,23 @@
 static const struct h1_limits limits = {
     .head_bytes = ADMIN_HEAD_BYTES, .uri_bytes = ADMIN_URI_BYTES, .fields = ADMIN_FIELDS};
 
+static void finish(struct api_call *call)
+{
+    struct admin_conn *conn = call->conn;
+    if (!conn) {
+        api_call_free(&call);
+        return;
+    }
+    conn->phase = CONN_BODY;
+    admin_conn_queue_answer(conn);
+    loop_later(conn->admin->loop, &conn->resume);
+}
+
 static struct api_call *call_of(struct admin_conn *conn)
 {
     if (!conn->call) {
         conn->call = api_call_new();
+        conn->call->finish = finish;
         conn->call->view = conn->admin->view;
         conn->call->document = conn->admin->document;
     }
@@ -70,19 +83,6 @@ static void handle(struct admin_conn *conn)
         conn->phase = CONN_BODY; /* nobody else has the call */
         admin_conn_queue_answer(conn);
     }
-}
-
-void api_finish(struct api_call *call)
-{
-    struct admin_conn *conn = call->conn;
-    iso_assert(call->is_deferred);
-    if (!conn) {
-        api_call_free(&call);
-        return;
-    }
-    conn->phase = CONN_BODY;
-    admin_conn_queue_answer(conn);
-    loop_later(conn->admin->loop, &conn->resume);
 }
 
 static bool say_continue(struct admin_conn *conn)

@@ -23,9 +23,9 @@ static const struct api_detail details[] = {
     {api_servers_remove, 202, GROUP, NULL, "409 503"},
     {api_sessions_find, 200, GROUP " client_ip:string session_id:string", NULL, "400 404 503"},
     {api_sessions_end, 204, GROUP, NULL, ""},
-    {api_explain_get, 200, "url:string method:string from:string via:string listener:string text:boolean",
+    {v1_explain_get, 200, "url:string method:string from:string via:string listener:string text:boolean",
      NULL, "400"},
-    {api_explain_post, 200, "text:boolean",
+    {v1_explain_post, 200, "text:boolean",
      "url!:string method:string headers:object from:string via:string listener:string", "400 413 415 503"},
 };
 

@@ -4,7 +4,7 @@
 #ifndef ISOBAR_CONTROL_API_DETAIL_H
 #define ISOBAR_CONTROL_API_DETAIL_H
 
-#include "control/api.h"
+#include "api/api.h"
 
 struct api_detail {
     api_handler *handler;

@@ -121,7 +121,7 @@ void control_close(struct control **taken)
     *taken = NULL;
     if (!control)
         return;
-    api_explain_stop(&control->loop);
+    v1_explain_stop(&control->loop);
     admin_free(&control->admin);
     loop_close(&control->loop, &control->signals);
     loop_fini(&control->loop);

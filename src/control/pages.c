@@ -2,12 +2,13 @@
 /* The pages that are no part of /v1: what is served here, health, metrics. They see the control_view and run
  * on the control thread, so they may walk the snapshot. */
 #include "control/handlers.h"
-#include "control/metrics.h"
-#include "control/onepool.h"
+
 #include "control/router.h"
 #include "core/clock.h"
 #include "health/states.h"
+#include "metrics/metrics.h"
 #include "observe/prometheus.h"
+#include "onepool/onepool.h"
 #include "snapshot/targets.h"
 #include "upstream/departure.h"
 

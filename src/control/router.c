@@ -2,7 +2,7 @@
 #include "control/router.h"
 
 #include "control/handlers.h"
-#include "control/resource.h"
+#include "v1/resource.h"
 
 const struct api_route api_routes[] = {
 #define ROUTE(method, pattern, role, handler, summary)                                                       \
@@ -18,7 +18,7 @@ const struct api_route api_routes[] = {
         {HTTP_PATCH,    path "/" param, API_OPERATE, v1_patch, "changes what the body names of a " what,     \
          &resource_##id},                                                                                    \
         {HTTP_DELETE, path "/" param, API_ADMIN, v1_delete, "removes a " what, &resource_##id},
-#include "control/resources.def"
+#include "v1/resources.def"
 #undef RESOURCE
 };
 const size_t api_routes_n = iso_countof(api_routes);

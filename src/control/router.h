@@ -5,18 +5,7 @@
 #ifndef ISOBAR_CONTROL_ROUTER_H
 #define ISOBAR_CONTROL_ROUTER_H
 
-#include "control/api.h"
-
-struct api_route {
-    enum http_method method; /* GET serves HEAD too */
-    const char *pattern;     /* "/v1/target-groups/{target_group}/targets" */
-    enum api_role role;
-    api_handler *handler;
-    const char *summary;
-    const struct resource *resource; /* that the handler is about; NULL: none */
-};
-
-struct resource;
+#include "api/route.h"
 
 extern const struct api_route api_routes[];
 extern const size_t api_routes_n;

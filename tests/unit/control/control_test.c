@@ -5,7 +5,7 @@
 #include "control/admin.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "fixture.h"
+#include "metrics/fixture.h"
 #include "net/addr.h"
 #include "promlint.h"
 

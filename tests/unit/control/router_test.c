@@ -2,7 +2,7 @@
 #include "control/router.h"
 
 #include "control/handlers.h"
-#include "control/resource.h"
+#include "v1/resource.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
