@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `isobar completion bash|zsh`: completions made from the table of commands and their help texts. */
 #include "cli/cmd.h"
-#include "cli/help.h"
 
+#include "cli/help.h"
 #include "core/check.h"
 
 #include <stdio.h>

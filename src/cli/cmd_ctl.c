@@ -2,7 +2,8 @@
 /* `isobar ctl`: the API from the command line. This file knows the commands and their options; each command
  * is a function of its own in ctl_*.c. */
 #include "cli/cmd.h"
-#include "cli/ctl.h"
+
+#include "ctl/ctl.h"
 
 #include <getopt.h>
 #include <stdio.h>

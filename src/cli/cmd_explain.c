@@ -2,12 +2,12 @@
 /* `isobar explain URL`: what would become of a request under a configuration file, without serving it: no
  * socket is opened, nothing is checked or sent. Every enabled target counts as healthy and idle. */
 #include "cli/cmd.h"
-#include "cli/process.h"
 
 #include "compile/build.h"
 #include "core/clock.h"
 #include "explain/explain.h"
 #include "guard/crypt_thread.h"
+#include "process/process.h"
 #include "snapshot/targets.h"
 
 #include <getopt.h>
@@ -123,7 +123,7 @@ static int run(struct question *question)
         err = explain(question, snapshot, &diag);
     }
     if (err)
-        process_print_diag(&diag);
+        diag_print(&diag);
     if (snapshot)
         snapshot_free(snapshot, registry);
     config_free(config);

@@ -3,6 +3,7 @@
  * same texts.
  */
 #include "cli/cmd.h"
+
 #include "cli/help.h"
 
 #include <stdio.h>

@@ -4,14 +4,12 @@
  * the program needs is pinned, so it goes on when this process dies, and the next one takes it over. Single
  * thread; traffic never passes through here. The other subcommands are in cmd_l4_show.c. */
 #include "cli/cmd.h"
-#include "cli/cmd_l4.h"
 
+#include "cli/cmd_l4.h"
+#include "config/load.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/text.h"
-
-#include "config/load.h"
-
 #include "l4/kernel_routes.h"
 #include "l4/loader.h"
 #include "l4/routes.h"

@@ -4,7 +4,6 @@
 #include "cli/cmd_l4.h"
 
 #include "config/load.h"
-
 #include "l4/decap.h"
 #include "l4/vips.h"
 

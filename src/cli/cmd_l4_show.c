@@ -3,10 +3,8 @@
  * when that process is gone. Prints tables for people; numbers are sums over CPUs at one moment. */
 #include "cli/cmd_l4.h"
 
-#include "core/text.h"
-
 #include "config/load.h"
-
+#include "core/text.h"
 #include "l4/decap.h"
 #include "l4/explain.h"
 #include "l4/loader.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* isobar proxy: the balancer without any file. */
 #include "cli/cmd.h"
-#include "cli/process.h"
+
 #include "config/proxy_args.h"
+#include "process/process.h"
 
 #include <getopt.h>
 #include <stdio.h>

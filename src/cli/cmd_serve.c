@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* isobar serve: the balancer by a configuration file. */
 #include "cli/cmd.h"
-#include "cli/process.h"
+
+#include "process/process.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 
 #include "core/check.h"
 #include "core/slice.h"
-
 #include "l4/abi.h"
 
 #include <getopt.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the command and hands the arguments over. */
 #include "cli/cmd.h"
+
 #include "tls/library.h"
 #include "tls/memory.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ctl get and list: resources of /v1 by the path of their names, "target-groups/web/targets". */
-#include "cli/ctl.h"
+#include "ctl/ctl.h"
 
 #include "doc/json.h"
 #include "doc/json_write.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The packet tier's tunnel ends in this process's machine, as the configuration's decap section says: the
  * program is attached while the process serves. Threads: control. Source: I3. */
-#ifndef ISOBAR_CLI_DECAP_H
-#define ISOBAR_CLI_DECAP_H
+#ifndef ISOBAR_PROCESS_DECAP_H
+#define ISOBAR_PROCESS_DECAP_H
 
 #include "config/model.h"
 #include "core/diag.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `isobar ctl`: what its commands share. Each is one function that asks the admin listener of a running
  * process and prints; a table in cmd_ctl.c names them. */
-#ifndef ISOBAR_CLI_CTL_H
-#define ISOBAR_CLI_CTL_H
+#ifndef ISOBAR_CTL_CTL_H
+#define ISOBAR_CTL_CTL_H
 
-#include "cli/client.h"
+#include "ctl/client.h"
 #include "doc/doc.h"
 
 /* Exit statuses. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared state as a configuration asks for it: the thread is started with the first one that names a
  * server and stays; each snapshot's groups are told of it before workers see them. */
-#include "cli/process_internal.h"
+#include "process/process_internal.h"
 
 #include "core/log.h"
 #include "health/states.h"

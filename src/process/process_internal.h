@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the running balancer share. */
-#ifndef ISOBAR_CLI_PROCESS_INTERNAL_H
-#define ISOBAR_CLI_PROCESS_INTERNAL_H
+#ifndef ISOBAR_PROCESS_PROCESS_INTERNAL_H
+#define ISOBAR_PROCESS_PROCESS_INTERNAL_H
 
-#include "cli/decap.h"
-#include "cli/files.h"
-#include "cli/names.h"
-#include "cli/process.h"
 #include "control/control.h"
 #include "document/document.h"
 #include "health/health.h"
 #include "metrics/recorder.h"
+#include "process/decap.h"
+#include "process/files.h"
+#include "process/names.h"
+#include "process/process.h"
 #include "serve/thread.h"
 #include "store/boot.h"
 #include "upstream/departure.h"
@@ -51,7 +51,7 @@ struct process {
     pid_t successor;           /* 0: none */
 };
 
-/* cli/apply.c: how a configuration comes into force. Threads: control. */
+/* process/apply.c: how a configuration comes into force. Threads: control. */
 void apply_init(struct process *process);
 /* The first configuration, when there are no workers and no health thread yet: binds and compiles. */
 iso_err apply_build(struct process *process, struct config **config, struct snapshot **out,
@@ -60,20 +60,20 @@ iso_err apply_build(struct process *process, struct config **config, struct snap
 void apply_first(struct process *process, struct snapshot *first);
 /* Names have other addresses (names_new()). */
 void apply_names(void *owner);
-/* cli/share.c: connects to the shared state that the snapshot asks for, before workers see it. */
+/* process/share.c: connects to the shared state that the snapshot asks for, before workers see it. */
 void share_apply(struct process *process, struct snapshot *snapshot);
 /* What the document calls. */
 extern const struct document_hooks apply_hooks;
 /* Forgets what is prepared, gives everything back that no worker uses. */
 void apply_fini(struct process *process);
-/* cli/stored.c: the process and its store. Threads: control. */
+/* process/stored.c: the process and its store. Threads: control. */
 struct stored;
 struct stored_states;
 /* Opens the store for good; what the start found in force is `boot`. */
 iso_err stored_open(struct process *process, const struct store_boot *boot,
                     struct iso_diag *diag) ISO_MUST_USE;
 void stored_close(struct process *process);
-/* cli/stored_states.c. The store answers before it is closed, so it is closed before this is freed. */
+/* process/stored_states.c. The store answers before it is closed, so it is closed before this is freed. */
 struct stored_states *stored_states_new(struct process *process, struct store *store);
 void stored_states_free(struct stored_states **states);
 /* What the document calls beside apply_hooks. */

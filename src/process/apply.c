@@ -2,15 +2,15 @@
 /* From a configuration to traffic that obeys it: compiled into a snapshot beside the one in force, its new
  * targets checked while the old one still serves, then handed to every worker. What was in force is kept
  * until no worker uses it. */
-#include "cli/process_internal.h"
+#include "process/process_internal.h"
 
-#include "cli/watched.h"
 #include "compile/build.h"
 #include "compile/snapshot_tls.h"
 #include "config/load.h"
 #include "config/same.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "process/watched.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  *
  *     names_take(names, config);     before snapshot_build(), with names_resolve()
  *     names_keep(names, config);     the one now in force: the new one, or after a failure the old one */
-#ifndef ISOBAR_CLI_NAMES_H
-#define ISOBAR_CLI_NAMES_H
+#ifndef ISOBAR_PROCESS_NAMES_H
+#define ISOBAR_PROCESS_NAMES_H
 
 #include "config/model.h"
 #include "net/resolve.h"

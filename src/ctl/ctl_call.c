@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/ctl.h"
+#include "ctl/ctl.h"
 
 #include "doc/json.h"
 

@@ -2,8 +2,8 @@
 /* The running balancer: what `isobar serve` and `isobar proxy` have in common. Owns the control thread's
  * objects (registry, snapshots, access logs), starts the workers and the health thread, applies reloads, and
  * ends all of it in order. */
-#ifndef ISOBAR_CLI_PROCESS_H
-#define ISOBAR_CLI_PROCESS_H
+#ifndef ISOBAR_PROCESS_PROCESS_H
+#define ISOBAR_PROCESS_PROCESS_H
 
 #include "config/load.h"
 
@@ -20,9 +20,7 @@ struct process_source {
 /* Runs until SIGTERM or SIGINT; the exit status. Threads: main. */
 int process_run(const struct process_source *source);
 
-/* Writes every fault as `file:line:column: path: message` to stderr. */
-void process_print_diag(const struct iso_diag *diag);
-/* The same to the log. */
+/* Writes every fault as `file:line:column: path: message` to the log. */
 void process_log_diag(const struct iso_diag *diag);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small blocking HTTP client for the command line: one request on a connection of its own to the admin
  * listener of a running isobar. Limits keep a broken server from costing more than time and 64 MiB. */
-#ifndef ISOBAR_CLI_CLIENT_H
-#define ISOBAR_CLI_CLIENT_H
+#ifndef ISOBAR_CTL_CLIENT_H
+#define ISOBAR_CTL_CLIENT_H
 
 #include "core/text.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/watched.h"
+#include "process/watched.h"
 
 /* Checks of a target that has a name ask for that, unless the operator says what to ask for (C-092). */
 static const struct config_health_check *check_of(const struct config_health_check *check,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/client.h"
+#include "ctl/client.h"
 
 #include "http1/parse.h"
 #include "tls/blocking.h"

@@ -2,7 +2,7 @@
 /* Between the configuration document and the durable store: changes made here are committed before they come
  * into force, versions of other nodes are loaded and put in force, and what is in force is kept as the last
  * good copy (H1, H3). Everything on the control thread; the store answers in later turns. */
-#include "cli/process_internal.h"
+#include "process/process_internal.h"
 
 #include "config/diff.h"
 #include "core/clock.h"

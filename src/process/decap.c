@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/decap.h"
+#include "process/decap.h"
 
 #include "core/log.h"
 #include "core/text.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/process_internal.h"
-#include "cli/upgrade.h"
+#include "process/process_internal.h"
+
 #include "compile/snapshot_tls.h"
 #include "config/diff.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "net/listen.h"
+#include "process/upgrade.h"
 #include "tls/tickets.h"
 
 #include <errno.h>
@@ -21,18 +22,6 @@ enum {
     SUCCESSOR_POLL_MS = 100,
     HANDOVER_MS = 2000, /* that clients have to ask once more on their connection and hear that it ends */
 };
-
-void process_print_diag(const struct iso_diag *diag)
-{
-    for (const struct diag_entry *entry = diag->first; entry; entry = entry->next) {
-        if (entry->line)
-            fprintf(stderr, "%s:%u:%u: ", entry->file, entry->line, entry->column);
-        else if (entry->file[0])
-            fprintf(stderr, "%s: ", entry->file);
-        fprintf(stderr, "%s%s%s%s\n", entry->severity == DIAG_WARNING ? "warning: " : "", entry->path,
-                entry->path[0] ? ": " : "", entry->message);
-    }
-}
 
 void process_log_diag(const struct iso_diag *diag)
 {
@@ -377,7 +366,7 @@ int process_run(const struct process_source *source)
     iso_err err = source->load(source->source, &loaded, &diag);
     if (!err)
         err = start(&process, &loaded, &diag);
-    process_print_diag(&diag);
+    diag_print(&diag);
     config_source_fini(&loaded);
     diag_fini(&diag);
     if (err) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/files.h"
+#include "process/files.h"
 
 #include "core/clock.h"
 #include "core/hash.h"

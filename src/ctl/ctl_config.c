@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ctl apply, diff, export, versions, rollback: the configuration as a whole. */
-#include "cli/ctl.h"
+#include "ctl/ctl.h"
 
 #include "doc/json_write.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/upgrade.h"
+#include "process/upgrade.h"
 
 #include "core/log.h"
 #include "net/listen.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a snapshot to what the health thread watches: groups that have changed since the last one, with their
  * targets, and those targets that leave, for as long as they do. */
-#ifndef ISOBAR_CLI_WATCHED_H
-#define ISOBAR_CLI_WATCHED_H
+#ifndef ISOBAR_PROCESS_WATCHED_H
+#define ISOBAR_PROCESS_WATCHED_H
 
 #include "health/health.h"
 #include "snapshot/snapshot.h"

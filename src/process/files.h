@@ -3,8 +3,8 @@
  * looked at every watch_files_s; when one has changed and then stays the same for a second, all are read
  * again and a new snapshot is built of the same configuration. What is open goes on; files that are of no use
  * leave everything as it is. Threads: control. Source: A5. */
-#ifndef ISOBAR_CLI_FILES_H
-#define ISOBAR_CLI_FILES_H
+#ifndef ISOBAR_PROCESS_FILES_H
+#define ISOBAR_PROCESS_FILES_H
 
 #include "config/model.h"
 #include "net/loop.h"

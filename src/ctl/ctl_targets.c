@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ctl drain, enable, weight, sessions, explain: what an operator does in a shift. */
-#include "cli/ctl.h"
+#include "ctl/ctl.h"
 
 #include "core/ip.h"
 

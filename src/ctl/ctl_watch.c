@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ctl metrics and top: what target groups and their targets do now; top again and again, in place. */
-#include "cli/ctl.h"
+#include "ctl/ctl.h"
 
 #include <signal.h>
 #include <stdio.h>

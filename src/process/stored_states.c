@@ -3,7 +3,7 @@
  * targets whose state changed since, as this node sees them. It is a picture for people and no source of
  * truth: nothing reads it back, it makes no version, and while the store is away nothing is queued. Source:
  * 003 "TABLE backends". */
-#include "cli/process_internal.h"
+#include "process/process_internal.h"
 
 #include "core/clock.h"
 #include "store/store.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/names.h"
+#include "process/names.h"
 
 #include "core/clock.h"
 #include "core/log.h"

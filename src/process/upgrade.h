@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replacing the running binary: a new process is started from the same path with the same arguments and the
  * open listening sockets (net/listen.h). Threads: control, all of it. */
-#ifndef ISOBAR_CLI_UPGRADE_H
-#define ISOBAR_CLI_UPGRADE_H
+#ifndef ISOBAR_PROCESS_UPGRADE_H
+#define ISOBAR_PROCESS_UPGRADE_H
 
 #include "core/err.h"
 
