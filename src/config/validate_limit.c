@@ -28,8 +28,6 @@ void validate_rate_limit(struct validator *v, const struct config_rate_limit *li
         check_key(v, limit, doc_get(node, "key"));
     if (limit->algorithm == CONFIG_LIMIT_SLIDING_WINDOW && limit->burst)
         validate_fault(v, doc_get(node, "burst"), "is for token_bucket, expected none with sliding_window");
-    if (limit->scope == CONFIG_LIMIT_FLEET && limit->algorithm != CONFIG_LIMIT_TOKEN_BUCKET)
-        validate_fault(v, doc_get(node, "scope"), "is fleet, which counts by token_bucket only");
     if (limit->scope == CONFIG_LIMIT_FLEET && !v->config->shared_state.set)
         validate_fault(v, doc_get(node, "scope"), "is fleet, but there is no shared_state to count in");
     if (limit->requests && burst * limit->period_ms / limit->requests > REFILL_MAX_S * 1000ull)

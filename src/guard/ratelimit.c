@@ -294,6 +294,9 @@ enum exchange_end ratelimit_peek(const struct snap_limit *limit, struct http_mes
     *verdict = (struct limiter_verdict){0};
     if (is_alone && limit->config->away == CONFIG_LIMIT_REFUSE)
         return END_RATE_UNKNOWN;
-    limiter_peek(limit->runtime->limiter, key, now_ns, verdict);
+    if (limit->shared && !is_alone)
+        limiter_peek_fleet(limit->runtime->limiter, key, now_ns, verdict);
+    else
+        limiter_peek(limit->runtime->limiter, key, now_ns, verdict);
     return verdict->passes ? END_NORMAL : limit->config->dry_run ? END_WOULD_RATE_LIMIT : END_RATE_LIMITED;
 }

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KEYTABLE_WAYS = 7, KEYTABLE_WORDS_MAX = 8 };
+enum { KEYTABLE_WAYS = 7, KEYTABLE_WORDS_MAX = 12 };
 
 struct keytable;
 

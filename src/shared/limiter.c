@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-/* Of the sliding window: the piece in progress, six whole ones, and the one that the window is leaving. */
-enum { PIECES = 8, PIECES_IN_WINDOW = PIECES - 1 };
+enum { PIECES = LIMITER_PIECES, PIECES_IN_WINDOW = PIECES - 1 };
 
 /* Until the bucket is full: what its client has used. */
 static uint64_t bucket_weight(const void *context, const _Atomic uint64_t *words, uint64_t now_ns)
@@ -149,22 +148,34 @@ static void take_from_window(const struct limiter *limiter, _Atomic uint64_t *wo
     verdict->reset_ns = PIECES * limiter->piece_ns - into_ns;
 }
 
+uint64_t limiter_piece_ns(const struct limiter_policy *policy)
+{
+    return (policy->period_ns + PIECES_IN_WINDOW - 1) / PIECES_IN_WINDOW;
+}
+
 struct limiter *limiter_new(const struct limiter_policy *policy, uint32_t keys)
 {
     struct limiter *limiter = calloc(1, sizeof(*limiter));
+    keytable_weight_fn *weigh = bucket_weight;
     iso_assert(limiter != NULL && policy->requests > 0 && policy->period_ns > 0);
     limiter->policy = *policy;
     switch (policy->algorithm) {
     case LIMITER_TOKEN_BUCKET:
         limiter->token_ticks = policy->period_ns * LIMITER_TICKS_PER_NS / policy->requests;
         limiter->depth_ticks = limiter->token_ticks * policy->burst;
-        limiter->table = keytable_new(keys, policy->is_fleet ? FLEET_WORDS : 1, bucket_weight, limiter);
+        limiter->most = policy->burst;
+        limiter->own_words = 1;
+        weigh = bucket_weight;
         break;
     case LIMITER_SLIDING_WINDOW:
-        limiter->piece_ns = (policy->period_ns + PIECES_IN_WINDOW - 1) / PIECES_IN_WINDOW;
-        limiter->table = keytable_new(keys, PIECES, window_weight, limiter);
+        limiter->piece_ns = limiter_piece_ns(policy);
+        limiter->most = policy->requests;
+        limiter->own_words = PIECES;
+        weigh = window_weight;
         break;
     }
+    limiter->table =
+        keytable_new(keys, limiter->own_words + (policy->is_fleet ? FLEET_WORDS : 0), weigh, limiter);
     return limiter;
 }
 
@@ -201,10 +212,33 @@ void limiter_peek(const struct limiter *limiter, uint64_t key, uint64_t now_ns,
 {
     _Atomic uint64_t copy[PIECES] = {0};
     _Atomic uint64_t *words = keytable_find(limiter->table, key);
-    uint32_t n = limiter->policy.algorithm == LIMITER_TOKEN_BUCKET ? 1 : PIECES;
-    for (uint32_t i = 0; words && i < n; i++)
+    for (uint32_t i = 0; words && i < limiter->own_words; i++)
         copy[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
     take(limiter, copy, now_ns, verdict);
+}
+
+void limiter_follow(const struct limiter *limiter, _Atomic uint64_t *words, uint64_t now_ns)
+{
+    uint32_t before;
+    if (limiter->policy.algorithm == LIMITER_SLIDING_WINDOW) {
+        piece_add(words, piece_at(limiter, now_ns), &before);
+        return;
+    }
+    uint64_t now = now_ns * LIMITER_TICKS_PER_NS, after;
+    uint64_t full_at = atomic_load_explicit(words, memory_order_relaxed);
+    do {
+        after = (full_at > now ? full_at : now) + limiter->token_ticks;
+        if (after > now + limiter->depth_ticks)
+            after = now + limiter->depth_ticks;
+    } while (!atomic_compare_exchange_weak_explicit(words, &full_at, after, memory_order_relaxed,
+                                                    memory_order_relaxed));
+}
+
+uint64_t limiter_reset_ns(const struct limiter *limiter, const _Atomic uint64_t *words, uint64_t now_ns)
+{
+    if (limiter->policy.algorithm == LIMITER_SLIDING_WINDOW)
+        return PIECES * limiter->piece_ns - now_ns % limiter->piece_ns;
+    return bucket_weight(limiter, words, now_ns) / LIMITER_TICKS_PER_NS;
 }
 
 uint64_t limiter_evicted(const struct limiter *limiter)

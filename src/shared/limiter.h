@@ -11,17 +11,17 @@
  * the oldest, which the window has left in part, counts in that proportion, rounded down. Requests that come
  * evenly are never refused below the limit; a client that sends in bursts may gain what one piece holds.
  *
- * With is_fleet a token bucket belongs to all nodes: the bucket itself is in the store that nodes share, and
- * each node reports what it lets pass, in the background (shared/fleet). The answer says how many tokens are
- * left; half of them the node may let pass until its next answer, and half of the burst before its first. So
- * nothing waits and no token is tied up on a node that does not use it. Nodes that are asked within the same
- * round trip may together pass more than is left, at most half of it each; that is charged to the bucket all
- * the same, so the next requests wait longer and the average is exact. While the store is away limiter_take()
- * counts by this node alone, and knows what passed here before.
+ * With is_fleet a limit belongs to all nodes: the bucket, or the pieces of the window, are in the store that
+ * nodes share, and each node reports what it lets pass, in the background (shared/fleet). The answer says how
+ * many requests are left; half of them the node may let pass until its next answer, and half of the limit
+ * before its first. So nothing waits and nothing is tied up on a node that does not use it. Nodes that are
+ * asked within the same round trip may together pass more than is left, at most half of it each; that is
+ * charged all the same, so the next requests wait longer and the average is exact. While the store is away
+ * limiter_take() counts by this node alone, and knows what passed here before.
  *
- * Memory per key: 18.3 bytes as token_bucket, 82.3 as sliding_window, 54.9 with is_fleet. When more clients
- * than fit are known, the one of eight that has used the least of its limit is forgotten and starts anew when
- * it returns: whoever is being refused is forgotten last. */
+ * Memory per key: 18.3 bytes as token_bucket, 82.3 as sliding_window; 36.6 more with is_fleet. When more
+ * clients than fit are known, the one of eight that has used the least of its limit is forgotten and starts
+ * anew when it returns: whoever is being refused is forgotten last. */
 #ifndef ISOBAR_SHARED_LIMITER_H
 #define ISOBAR_SHARED_LIMITER_H
 
@@ -39,7 +39,7 @@ struct limiter_policy {
     uint32_t requests;  /* 1 to LIMITER_REQUESTS_MAX */
     uint64_t period_ns; /* a second to a day */
     uint32_t burst;     /* token bucket: its size, 1 to LIMITER_REQUESTS_MAX */
-    bool is_fleet;      /* token bucket */
+    bool is_fleet;
 };
 
 struct limiter_verdict {
@@ -51,6 +51,9 @@ struct limiter_verdict {
 };
 
 struct limiter;
+
+/* Of a sliding window: one of the eight pieces that it is counted in. */
+uint64_t limiter_piece_ns(const struct limiter_policy *policy);
 
 /* Room for at least `keys` clients. Threads: control. */
 struct limiter *limiter_new(const struct limiter_policy *policy, uint32_t keys);
@@ -66,16 +69,19 @@ void limiter_take(struct limiter *limiter, uint64_t key, uint64_t now_ns, struct
 void limiter_peek(const struct limiter *limiter, uint64_t key, uint64_t now_ns,
                   struct limiter_verdict *verdict);
 
-/* The same of a bucket that all nodes share. *wants_report: the caller is to send limiter_report() to the
+/* The same of a limit that all nodes share. *wants_report: the caller is to send limiter_report() to the
  * store and to call limiter_answer() whatever becomes of it. Threads: any. */
 void limiter_take_fleet(struct limiter *limiter, uint64_t key, uint64_t now_ns,
                         struct limiter_verdict *verdict, bool *wants_report);
+/* What it would say, without taking. Threads: any. */
+void limiter_peek_fleet(const struct limiter *limiter, uint64_t key, uint64_t now_ns,
+                        struct limiter_verdict *verdict);
 /* Requests of a client that have passed and were not reported yet; from now on they are. Threads: any. */
 uint32_t limiter_report(struct limiter *limiter, uint64_t key, uint64_t now_ns);
-/* What the store says of a client's bucket after a report. */
+/* What the store says of a client after a report. */
 struct limiter_left {
-    uint32_t tokens;
-    uint64_t retry_ns; /* without tokens: until there is one */
+    uint32_t tokens;   /* requests that may pass */
+    uint64_t retry_ns; /* without any: until one may */
 };
 /* `left` NULL: it did not answer. True: more has passed meanwhile and is to be reported now, see
  * limiter_take_fleet(). Threads: any. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bucket that all nodes share, as one node sees it: credit to pass, debt to report. One report per client
+/* A limit that all nodes share, as one node sees it: credit to pass, debt to report. One report per client
  * is under way at a time; what passes meanwhile goes into the next one. */
 #include "shared/limiter_internal.h"
 
@@ -28,8 +28,8 @@ static bool is_asking(uint64_t since_ns, uint64_t now_ns)
     return since_ns && now_ns < since_ns + REPORT_LOST_MS * NS_PER_MS;
 }
 
-/* The credit there is now. None was given yet: half of the burst. It is used up, the store's bucket has been
- * empty and must hold a token by now: one. */
+/* The credit there is now. None was given yet: half of what the limit allows. It is used up, the store had
+ * nothing left and must have something by now: one. */
 static uint32_t credit_now(const struct limiter *limiter, const _Atomic uint64_t *words, uint64_t balance,
                            uint64_t now_ns)
 {
@@ -37,20 +37,8 @@ static uint32_t credit_now(const struct limiter *limiter, const _Atomic uint64_t
     if (credit)
         return credit;
     if (!read(&words[FLEET_KNOWN]))
-        return (uint32_t)balance ? 0 : limiter->policy.burst / 2 + limiter->policy.burst % 2;
+        return (uint32_t)balance ? 0 : limiter->most / 2 + limiter->most % 2;
     return !is_asking(read(&words[FLEET_ASKING]), now_ns);
-}
-
-/* This node's own bucket follows, for the time that the store may be away. */
-static void follow(const struct limiter *limiter, _Atomic uint64_t *word, uint64_t now)
-{
-    uint64_t full_at = atomic_load_explicit(word, memory_order_relaxed), after;
-    do {
-        after = (full_at > now ? full_at : now) + limiter->token_ticks;
-        if (after > now + limiter->depth_ticks)
-            after = now + limiter->depth_ticks;
-    } while (!atomic_compare_exchange_weak_explicit(word, &full_at, after, memory_order_relaxed,
-                                                    memory_order_relaxed));
 }
 
 static bool pass(const struct limiter *limiter, _Atomic uint64_t *words, uint64_t now_ns, uint32_t *left)
@@ -67,33 +55,50 @@ static bool pass(const struct limiter *limiter, _Atomic uint64_t *words, uint64_
     }
 }
 
-void limiter_take_fleet(struct limiter *limiter, uint64_t key, uint64_t now_ns,
-                        struct limiter_verdict *verdict, bool *wants_report)
+static void take(const struct limiter *limiter, _Atomic uint64_t *own, uint64_t now_ns,
+                 struct limiter_verdict *verdict, bool *wants_report)
 {
-    _Atomic uint64_t *words = keytable_get(limiter->table, key, now_ns);
-    uint64_t refusing_ns = read(&words[FLEET_REFUSING]), now = now_ns * LIMITER_TICKS_PER_NS;
+    _Atomic uint64_t *words = own + limiter->own_words;
+    uint64_t refusing_ns = read(&words[FLEET_REFUSING]);
     *wants_report = false;
-    *verdict = (struct limiter_verdict){.limit = limiter->policy.burst};
+    *verdict = (struct limiter_verdict){.limit = limiter->most};
     if (now_ns < refusing_ns) {
         verdict->retry_ns = refusing_ns - now_ns;
     } else if (pass(limiter, words, now_ns, &verdict->remaining)) {
         uint64_t asking = read(&words[FLEET_ASKING]);
         verdict->passes = true;
-        follow(limiter, &words[FLEET_FULL_AT], now);
+        limiter_follow(limiter, own, now_ns);
         *wants_report = !is_asking(asking, now_ns) && exchange(&words[FLEET_ASKING], asking, now_ns);
     } else {
         verdict->retry_ns = NS_PER_MS; /* an answer is on its way */
     }
-    uint64_t full_at = read(&words[FLEET_FULL_AT]);
-    verdict->reset_ns = verdict->retry_ns + (full_at > now ? (full_at - now) / LIMITER_TICKS_PER_NS : 0);
+    verdict->reset_ns = verdict->retry_ns + limiter_reset_ns(limiter, own, now_ns);
+}
+
+void limiter_take_fleet(struct limiter *limiter, uint64_t key, uint64_t now_ns,
+                        struct limiter_verdict *verdict, bool *wants_report)
+{
+    take(limiter, keytable_get(limiter->table, key, now_ns), now_ns, verdict, wants_report);
+}
+
+/* Takes from a copy. */
+void limiter_peek_fleet(const struct limiter *limiter, uint64_t key, uint64_t now_ns,
+                        struct limiter_verdict *verdict)
+{
+    _Atomic uint64_t copy[LIMITER_PIECES + FLEET_WORDS] = {0};
+    const _Atomic uint64_t *words = keytable_find(limiter->table, key);
+    bool wants_report;
+    for (uint32_t i = 0; words && i < limiter->own_words + FLEET_WORDS; i++)
+        atomic_store_explicit(&copy[i], read(&words[i]), memory_order_relaxed);
+    take(limiter, copy, now_ns, verdict, &wants_report);
 }
 
 uint32_t limiter_report(struct limiter *limiter, uint64_t key, uint64_t now_ns)
 {
-    _Atomic uint64_t *words = keytable_get(limiter->table, key, now_ns);
+    _Atomic uint64_t *words = keytable_get(limiter->table, key, now_ns) + limiter->own_words;
     uint32_t debt = (uint32_t)atomic_fetch_and_explicit(&words[FLEET_CREDIT], ~(uint64_t)UINT32_MAX,
                                                         memory_order_acq_rel);
-    return debt < limiter->policy.burst ? debt : limiter->policy.burst; /* older than that is paid by time */
+    return debt < limiter->most ? debt : limiter->most; /* older than that is paid by time */
 }
 
 /* What passed since the report is not in the store's number yet. */
@@ -116,6 +121,7 @@ bool limiter_answer(struct limiter *limiter, uint64_t key, uint64_t now_ns, cons
     _Atomic uint64_t *words = keytable_find(limiter->table, key);
     if (!words)
         return false; /* forgotten meanwhile */
+    words += limiter->own_words;
     if (left)
         take_answer(words, now_ns, left);
     atomic_store_explicit(&words[FLEET_ASKING], 0, memory_order_release);

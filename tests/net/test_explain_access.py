@@ -3,12 +3,14 @@
 import json
 import random
 import threading
+import time
 
 import pytest
 
 from harness.backend import text_response
 from harness.ports import free_port
 from harness.process import wait_until
+from harness.redis import SERVER, Redis
 from harness.wire import Closed, connect
 from test_api_v1 import Api
 from test_basic_auth import USERS, credentials, password_file
@@ -252,3 +254,30 @@ def test_targets_without_room_are_told(stand):
     for wire in wires:
         assert wire.read_response("GET").status == 200
         wire.close()
+
+
+@pytest.mark.skipif(SERVER is None, reason="no redis-server or valkey-server")
+@pytest.mark.parametrize("algorithm", ["token_bucket", "sliding_window"])
+def test_a_limit_of_the_fleet_is_what_other_nodes_have_left(stand, tmp_path, algorithm):
+    redis = Redis(tmp_path)
+    try:
+        nodes = []
+        for _ in range(2):
+            config = stand.config(stand.backend(), shared_state={"url": redis.url, "timeout_ms": 500}, listener={"name": "front", "rules": [
+                {"name": "r", "forward": [{"target_group": "web"}],
+                 "rate_limit": {"requests": 6, "per_s": 3600, "scope": "fleet", "algorithm": algorithm}}]})
+            nodes.append(stand.serve(config))
+            assert wait_until(lambda: nodes[-1].metrics().total("shared_state_up") == 1)
+        url = f"http://127.0.0.1:{nodes[1].config['load_balancers'][0]['listeners'][0]['port']}/"
+        while stand.ask(proxy=nodes[0]).status == 200:
+            assert wait_until(lambda: redis.ask("KEYS", "limit:*"))
+        passed = 0
+        for _ in range(12):
+            said = explain(nodes[1], url)
+            got = stand.ask(proxy=nodes[1]).status
+            assert (said["answer"] or {"status": 200})["status"] == got, (said["stages"], got)
+            passed += got == 200
+            time.sleep(0.2)  # the store's answer is on its way
+        assert passed < 6
+    finally:
+        redis.stop()
