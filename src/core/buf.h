@@ -12,7 +12,7 @@
 enum { BUF_CLASSES = 5, BUF_SMALLEST = 2048, BUF_LARGEST = BUF_SMALLEST << (2 * (BUF_CLASSES - 1)) };
 
 struct buf {
-    struct buf *next;    /* in the pool only */
+    struct buf *next;    /* in the pool; else its owner's, who may keep a list */
     uint32_t start, end; /* the bytes that count are data[start..end) */
     uint32_t cap;
     uint32_t class_index;

@@ -132,12 +132,19 @@ static const struct conn *h2_transport(const struct client *client)
     return &container_of(client, struct stream, client)->connection->client->conn;
 }
 
+static size_t h2_room(const struct client *client)
+{
+    const struct stream *stream = container_of(client, struct stream, client);
+    return client->conn.out ? 0 : client_h2_room(stream->connection, stream->id);
+}
+
 const struct downstream downstream_h2 = {
     .has_frames = true,
     .protocol = "HTTP/2",
     .head = h2_head,
     .trailers = h2_trailers,
     .request_trailers = h2_request_trailers,
+    .room = h2_room,
     .answer = h2_answer,
     .next = h2_next,
     .cut = h2_cut,

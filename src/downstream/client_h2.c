@@ -12,6 +12,7 @@
 enum {
     READS_PER_TURN = 4,
     WRITES_PER_TURN = 4,
+    PIECES = 17,            /* of one write: eight DATA frames of bodies and what is between them */
     OUT_BYTES = 128 * 1024, /* gathered for one write */
     LEAVE_MS = 1000,        /* a client that does not answer the notice has this long to read it */
 };
@@ -97,27 +98,58 @@ static void watch_windows(struct client_h2 *h2)
     }
 }
 
+static void give_spent(struct client_h2 *h2)
+{
+    while (h2->spent) {
+        struct buf *buf = h2->spent;
+        h2->spent = buf->next;
+        buf_give(&worker_of(h2)->bufs, &buf);
+    }
+}
+
+/* One write; frames are put together in room[0..cap). False: there is nothing to send, or h2->has_failed. */
+static bool write_some(struct client_h2 *h2, char *room, size_t cap)
+{
+    struct iovec pieces[PIECES];
+    struct http2_output output = {room, cap, pieces, 0, PIECES};
+    h2->is_gathering = true;
+    http2_server_gather(h2->server, &output);
+    h2->is_gathering = false;
+    if (output.n && client_write(h2->client, pieces, output.n) == CONN_FAILED)
+        h2->has_failed = true;
+    give_spent(h2);
+    return output.n && !h2->has_failed;
+}
+
+size_t client_h2_room(const struct client_h2 *h2, int32_t id)
+{
+    return h2->has_failed || h2->client->conn.out ? 0 : http2_server_room(h2->server, id);
+}
+
+void client_h2_write_now(struct client_h2 *h2, const struct slice *left)
+{
+    char room[HTTP2_OUT_BYTES + HTTP2_HEADS_BYTES]; /* the worker's is in use by whoever brings the bytes */
+    while (left->len && !h2->client->conn.out && write_some(h2, room, sizeof(room)))
+        ;
+}
+
 static void flush(struct client_h2 *h2)
 {
     struct client *client = h2->client;
-    struct worker *worker = worker_of(h2);
-    for (int writes = 0; !client->conn.out; writes++) {
+    for (int writes = 0; !h2->has_failed && !client->conn.out; writes++) {
         if (writes == WRITES_PER_TURN) {
             client_h2_flush_soon(h2);
             return;
         }
-        size_t n = http2_server_send(h2->server, worker->scratch, OUT_BYTES);
-        if (n == 0) {
-            watch_windows(h2);
-            if (!end_if_over(h2))
-                watch(h2);
-            return;
-        }
-        if (client_write(client, &(struct iovec){worker->scratch, n}, 1) == CONN_FAILED) {
-            client_close(client);
-            return;
-        }
+        if (write_some(h2, worker_of(h2)->scratch, OUT_BYTES) || h2->has_failed)
+            continue;
+        watch_windows(h2);
+        if (!end_if_over(h2))
+            watch(h2);
+        return;
     }
+    if (h2->has_failed)
+        client_close(client);
 }
 
 static void on_flush(struct loop *loop, struct loop_later *later)

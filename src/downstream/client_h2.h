@@ -21,6 +21,9 @@ struct client_h2 {
     uint8_t leaving; /* enum h2_leaving */
     bool is_ending;  /* nothing more is read */
     bool is_in_head;
+    struct buf *spent; /* owns: a list, of what was taken for output that is not written yet */
+    bool is_gathering; /* output is being put together */
+    bool has_failed;   /* the socket takes nothing any more: the connection ends in the next turn */
     struct loop_later flush, read_on;
     struct loop_timer leave_timer; /* the client has had the time to read the notice */
 };
@@ -41,6 +44,11 @@ void client_h2_close(struct client *client);
 
 /* Output is there: it goes in the next turn. */
 void client_h2_flush_soon(struct client_h2 *h2);
+/* Bytes of a stream that could be sent now. */
+size_t client_h2_room(const struct client_h2 *h2, int32_t id);
+/* Sends what is there at once, for as long as the socket takes it and `*left` (which a stream takes from) is
+ * not empty. The connection does not end within this. */
+void client_h2_write_now(struct client_h2 *h2, const struct slice *left);
 /* The last stream has ended, or the first has begun. */
 void client_h2_note_streams(struct client_h2 *h2);
 

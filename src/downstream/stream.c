@@ -10,6 +10,8 @@
 #include "proxy/tunnel.h"
 
 enum {
+    THROUGH_BYTES = 16 * 1024,
+    THROUGH_LAST_BYTES = 48 * 1024,
     WEBSOCKET_KEY_BYTES = 24,
     /* The rest of a request that has been answered is thrown away for so long, and up to
      * CLIENT_DISCARD_BYTES, before a reset says that it is of no use: some clients take that for a failure of
@@ -33,6 +35,20 @@ static void release(struct loop *loop, struct loop_deferred *deferred)
     slab_give(&worker_of(stream)->streams, stream);
 }
 
+/* What of it is in output already is written from there. */
+static void give_out(struct stream *stream)
+{
+    struct client_h2 *h2 = stream->connection;
+    struct buf **out = &stream->client.conn.out;
+    if (!*out || !h2->is_gathering) {
+        buf_give(&worker_of(stream)->bufs, out);
+        return;
+    }
+    (*out)->next = h2->spent;
+    h2->spent = *out;
+    *out = NULL;
+}
+
 static void free_stream(struct stream *stream)
 {
     struct worker *worker = worker_of(stream);
@@ -43,7 +59,7 @@ static void free_stream(struct stream *stream)
     buf_give(&worker->bufs, &stream->in);
     buf_give(&worker->bufs, &stream->in_trailers);
     buf_give(&worker->bufs, &stream->trailers);
-    buf_give(&worker->bufs, &stream->client.conn.out);
+    give_out(stream);
     if (stream->client.own_upstream)
         pool_close(&worker->pool, &stream->client.own_upstream);
     loop_timer_remove(&worker->loop, &stream->client.conn.timer);
@@ -88,6 +104,21 @@ static enum conn_result layer_read(struct conn *conn, char *data, size_t cap, si
     return CONN_OK;
 }
 
+/* Bytes that can go to the socket at once go from where they are, in a write of their own. The last ones only
+ * where that saves much: otherwise they wait for the end of the turn and the end of the stream. */
+static struct slice write_through(struct stream *stream, struct slice data)
+{
+    bool is_worth_it = data.len > (stream->client.conn.is_last_write ? THROUGH_LAST_BYTES : THROUGH_BYTES);
+    if (!is_worth_it || stream->client.conn.out || client_h2_room(stream->connection, stream->id) < data.len)
+        return data;
+    stream->through = data;
+    http2_server_resume(stream->connection->server, stream->id);
+    client_h2_write_now(stream->connection, &stream->through);
+    data = stream->through;
+    stream->through = (struct slice){0};
+    return data;
+}
+
 /* Never blocked: `out` is set until the client has taken it, and then nothing more is read from the target.
  */
 static enum conn_result layer_write(struct conn *conn, struct buf_pool *bufs, const struct iovec *pieces,
@@ -96,10 +127,13 @@ static enum conn_result layer_write(struct conn *conn, struct buf_pool *bufs, co
     struct stream *stream = of_conn(conn);
     if (stream->is_closed)
         return CONN_FAILED;
-    for (int i = 0; i < n; i++)
-        if (pieces[i].iov_len &&
-            !buf_append(bufs, &conn->out, slice_of(pieces[i].iov_base, pieces[i].iov_len)))
+    for (int i = 0; i < n; i++) {
+        struct slice piece = slice_of(pieces[i].iov_base, pieces[i].iov_len);
+        if (n == 1)
+            piece = write_through(stream, piece);
+        if (piece.len && !buf_append(bufs, &conn->out, piece))
             return CONN_FAILED;
+    }
     if (conn->out && list_is_empty(&stream->waiting))
         list_push_back(&stream->connection->waiting, &stream->waiting);
     http2_server_resume(stream->connection->server, stream->id);
@@ -163,7 +197,7 @@ static bool made_progress(struct stream *stream)
 
 void stream_reset(struct stream *stream, enum http2_code code)
 {
-    buf_give(&worker_of(stream)->bufs, &stream->client.conn.out);
+    give_out(stream);
     list_remove(&stream->waiting);
     stop_watching(stream);
     if (stream->is_closed)
@@ -361,11 +395,14 @@ static void on_closed(void *owner, void *user, bool by_client, uint32_t code)
         stream_end(stream, x && !x->request.is_done ? END_CLIENT_ABORT_BODY : END_CLIENT_ABORT);
 }
 
-static struct slice on_peek(void *owner, void *user, bool *is_last)
+static struct slice on_peek(void *owner, void *user, bool *is_last, bool *stays)
 {
     struct stream *stream = user;
     const struct buf *out = stream->client.conn.out;
-    *is_last = stream->is_over;
+    *stays = true; /* see give_out() */
+    *is_last = stream->is_over && !stream->through.len;
+    if (stream->through.len)
+        return stream->through;
     return out ? slice_of(out->data + out->start, buf_len(out)) : (struct slice){0};
 }
 
@@ -374,10 +411,14 @@ static void on_took(void *owner, void *user, size_t n)
     struct stream *stream = user;
     struct conn *conn = &stream->client.conn;
     stream->taken_bytes += n;
+    if (stream->through.len) {
+        stream->through = slice_of(stream->through.ptr + n, stream->through.len - n);
+        return;
+    }
     conn->out->start += (uint32_t)n;
     if (buf_len(conn->out) > 0)
         return;
-    buf_give(&worker_of(stream)->bufs, &conn->out);
+    give_out(stream);
     list_remove(&stream->waiting);
     stop_watching(stream);
     if (stream->client.exchange)

@@ -17,6 +17,7 @@ struct stream {
     bool is_over;               /* the answer is written whole */
     bool is_closed;             /* HTTP/2 knows it no more: nothing can be sent */
     struct http2_window window; /* what `in` may come to */
+    struct slice through;       /* borrows: of the answer, being written from where it is */
     struct buf *in;             /* owns: body bytes that the target did not take yet */
     struct buf *in_trailers;    /* owns: what follows them, as lines */
     struct buf *trailers;       /* owns: of the answer, as lines */

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http2/server.h"
+#include "http2/server_internal.h"
 
 #include "core/clock.h"
-#include "http2/budget.h"
-#include "http2/closed.h"
-#include "http2/fields.h"
 #include "http2/memory.h"
-#include "http2/walk.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 
 enum {
@@ -19,35 +14,11 @@ enum {
     NO_LIMIT = 1 << 30,
 };
 
-struct http2_server {
-    nghttp2_session *session; /* owns */
-    const struct http2_server_handler *handler;
-    void *owner;
-    const struct h1_limits *limits;
-    struct buf_pool *bufs;
-    struct http_message *msg, *trailers;
-    struct http2_head head; /* owns; the list that is coming in, of head_id */
-    int32_t head_id;        /* 0: none */
-    uint64_t now_ns;
-    char *out_at, *out_end; /* while sending */
-    uint32_t n_streams, max_streams;
-    uint32_t n_blamed; /* resets on their way that have been counted */
-    bool has_flooded, has_sent_settings;
-    int32_t last_id; /* the newest stream of the client */
-    struct http2_closed closed;
-    struct http2_walk walk;
-    counter *growth;
-    struct http2_window window; /* of the connection */
-    struct http2_pace pace;
-    struct http2_known known, known_of_streams;
-    struct http2_budget budgets[HTTP2_FLOODS];
-};
-
 static const struct http2_window_limits connection_limits = {HTTP2_CONNECTION_WINDOW,
                                                              HTTP2_CONNECTION_WINDOW_MOST};
 static const struct http2_window_limits stream_limits = {HTTP2_STREAM_WINDOW, HTTP2_STREAM_WINDOW_MOST};
 
-static const uint8_t pace_ping[8] = "pace"; /* other PINGs of ours are zeros */
+const uint8_t server_pace_ping[8] = "pace";
 
 static void flood(struct http2_server *server, enum http2_flood what)
 {
@@ -62,11 +33,6 @@ static void spend(struct http2_server *server, enum http2_flood what)
 {
     if (!http2_budget_take(&server->budgets[what], what, server->now_ns))
         flood(server, what);
-}
-
-static void *stream_of(struct http2_server *server, int32_t id)
-{
-    return nghttp2_session_get_stream_user_data(server->session, id);
 }
 
 /* A frame of a stream that is over, which nghttp2 would ignore. */
@@ -184,7 +150,7 @@ static void take_request(struct http2_server *server, int32_t id, bool ends)
 
 static void take_trailers(struct http2_server *server, int32_t id)
 {
-    void *stream = stream_of(server, id);
+    void *stream = server_stream(server, id);
     enum http_reject why;
     enum http2_head_result result = http2_head_finish(&server->head, server->bufs, true, server->limits,
                                                       HTTP_GET, server->trailers, &why);
@@ -217,7 +183,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
         break;
     case NGHTTP2_DATA:
         if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
-            if ((stream = stream_of(server, frame->hd.stream_id)))
+            if ((stream = server_stream(server, frame->hd.stream_id)))
                 server->handler->ended(server->owner, stream, NULL);
         } else if (frame->hd.length == frame->data.padlen) {
             spend(server, HTTP2_FLOOD_EMPTY);
@@ -226,7 +192,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     case NGHTTP2_PING:
         if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
             spend(server, HTTP2_FLOOD_PINGS);
-        else if (memcmp(frame->ping.opaque_data, pace_ping, sizeof(pace_ping)) == 0)
+        else if (memcmp(frame->ping.opaque_data, server_pace_ping, sizeof(server_pace_ping)) == 0)
             http2_pace_answered(&server->pace, server->now_ns);
         else
             server->handler->pong(server->owner);
@@ -251,7 +217,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
                          void *user)
 {
     struct http2_server *server = user;
-    void *stream = stream_of(server, id);
+    void *stream = server_stream(server, id);
     if (stream && !server->has_flooded)
         server->handler->data(server->owner, stream, (char *)data, len);
     else
@@ -279,7 +245,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     if ((type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
         nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) != 0)
         return 0;
-    void *stream = stream_of(server, frame->hd.stream_id);
+    void *stream = server_stream(server, frame->hd.stream_id);
     if (stream)
         server->handler->answered(server->owner, stream);
     return 0;
@@ -301,72 +267,13 @@ static void shrink_connection(struct http2_server *server)
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
 {
     struct http2_server *server = user;
-    void *stream = stream_of(server, id);
+    void *stream = server_stream(server, id);
     if (--server->n_streams == 0)
         shrink_connection(server);
     http2_closed_note(&server->closed, id,
                       !server->out_at || nghttp2_session_get_stream_remote_close(session, id) == 1);
     if (stream)
         server->handler->closed(server->owner, stream, !server->out_at, code);
-    return 0;
-}
-
-/* At the end of the answer; the last DATA frame then leaves the stream open for the trailers. */
-static bool submit_trailers(struct http2_server *server, int32_t id, void *stream)
-{
-    const struct http_message *msg = server->handler->trailers(server->owner, stream);
-    static const size_t room = 64 * 1024;
-    struct http2_fields list;
-    if (!msg)
-        return false;
-    char *names = malloc(room);
-    struct scratch scratch = {names, names + (names ? room : 0)};
-    bool ok = names && http2_fields_of_trailers(&list, msg, &scratch) && list.n > 0 &&
-              nghttp2_submit_trailer(server->session, id, list.nv, list.n) == 0;
-    free(names);
-    return ok;
-}
-
-static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
-                         nghttp2_data_source *source, void *user)
-{
-    struct http2_server *server = user;
-    void *stream = stream_of(server, id);
-    bool is_last = false;
-    if (!stream)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    struct slice ready = server->handler->peek(server->owner, stream, &is_last);
-    if (ready.len == 0 && !is_last)
-        return NGHTTP2_ERR_DEFERRED;
-    size_t n = ready.len < length ? ready.len : length;
-    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (is_last && n == ready.len) {
-        *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (submit_trailers(server, id, stream))
-            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-    }
-    return (ssize_t)n;
-}
-
-static int send_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header, size_t length,
-                     nghttp2_data_source *source, void *user)
-{
-    struct http2_server *server = user;
-    void *stream = stream_of(server, frame->hd.stream_id);
-    bool is_last;
-    if ((size_t)(server->out_end - server->out_at) < HTTP2_FRAME_HEADER_BYTES + length)
-        return NGHTTP2_ERR_WOULDBLOCK;
-    if (!stream)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    memcpy(server->out_at, header, HTTP2_FRAME_HEADER_BYTES);
-    server->out_at += HTTP2_FRAME_HEADER_BYTES;
-    if (length == 0)
-        return 0;
-    struct slice ready = server->handler->peek(server->owner, stream, &is_last);
-    iso_assert(ready.len >= length);
-    memcpy(server->out_at, ready.ptr, length);
-    server->out_at += length;
-    server->handler->took(server->owner, stream, length);
     return 0;
 }
 
@@ -384,7 +291,7 @@ static nghttp2_session_callbacks *make_callbacks(void)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, on_data_chunk);
     nghttp2_session_callbacks_set_on_frame_send_callback(c, on_frame_send);
     nghttp2_session_callbacks_set_on_stream_close_callback(c, on_stream_close);
-    nghttp2_session_callbacks_set_send_data_callback(c, send_body);
+    nghttp2_session_callbacks_set_send_data_callback(c, server_put_body);
     return c;
 }
 
@@ -475,10 +382,9 @@ static bool feed(struct http2_server *server, const char *data, size_t len)
 
 /* Of DATA frames for a stream that is over nghttp2 says nothing: it gets everything before their headers are
  * whole, then they are looked at. */
-bool http2_server_receive(struct http2_server *server, char *data, size_t len, uint64_t now_ns)
+static bool receive(struct http2_server *server, const char *data, size_t len)
 {
     size_t fed = 0, at = 0;
-    server->now_ns = now_ns;
     while (http2_walk_next(&server->walk, data, len, &at)) {
         if (http2_walk_type(&server->walk) != NGHTTP2_DATA)
             continue;
@@ -490,40 +396,13 @@ bool http2_server_receive(struct http2_server *server, char *data, size_t len, u
     return feed(server, data + fed, len - fed);
 }
 
-/* nghttp2 would end a connection for one stream too many; so it is told of no limit, the client of ours in
- * the first SETTINGS, and what exceeds it is refused (RFC 9113 5.1.2; case C-067). */
-static void put_max_streams(struct http2_server *server, char *frame, size_t len)
+bool http2_server_receive(struct http2_server *server, char *data, size_t len, uint64_t now_ns)
 {
-    for (size_t at = HTTP2_FRAME_HEADER_BYTES; at + 6 <= len; at += 6) {
-        uint32_t value = htonl(server->max_streams);
-        if (frame[at] == 0 && frame[at + 1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
-            memcpy(frame + at + 2, &value, sizeof(value));
-    }
-}
-
-size_t http2_server_send(struct http2_server *server, char *out, size_t cap)
-{
-    iso_assert(cap >= HTTP2_OUT_BYTES);
-    if (server->pace.wants_ping)
-        nghttp2_submit_ping(server->session, NGHTTP2_FLAG_NONE, pace_ping);
-    server->pace.wants_ping = false;
-    server->out_at = out;
-    server->out_end = out + cap;
-    while (server->out_end - server->out_at >= HTTP2_OUT_BYTES) {
-        const uint8_t *data;
-        ssize_t n = nghttp2_session_mem_send(server->session, &data);
-        if (n <= 0)
-            break;
-        iso_assert(n <= server->out_end - server->out_at);
-        memcpy(server->out_at, data, (size_t)n);
-        if (iso_unlikely(!server->has_sent_settings))
-            put_max_streams(server, server->out_at, (size_t)n);
-        server->has_sent_settings = true;
-        server->out_at += n;
-    }
-    size_t written = (size_t)(server->out_at - out);
-    server->out_at = server->out_end = NULL;
-    return written;
+    server->now_ns = now_ns;
+    server->is_receiving = true;
+    bool is_good = receive(server, data, len);
+    server->is_receiving = false;
+    return is_good;
 }
 
 bool http2_server_is_over(const struct http2_server *server)
@@ -534,25 +413,6 @@ bool http2_server_is_over(const struct http2_server *server)
 bool http2_server_is_in_head(const struct http2_server *server)
 {
     return server->head_id != 0;
-}
-
-size_t http2_server_answer(struct http2_server *server, int32_t id, const struct http_message *msg, bool ends,
-                           struct scratch *scratch)
-{
-    struct http2_fields list;
-    const nghttp2_data_provider body = {.read_callback = read_body};
-    if (!http2_fields_of_response(&list, msg, scratch))
-        return 0;
-    int err =
-        msg->status < 200
-            ? nghttp2_submit_headers(server->session, NGHTTP2_FLAG_NONE, id, NULL, list.nv, list.n, NULL)
-            : nghttp2_submit_response(server->session, id, list.nv, list.n, ends ? NULL : &body);
-    return err ? 0 : list.bytes;
-}
-
-void http2_server_resume(struct http2_server *server, int32_t id)
-{
-    nghttp2_session_resume_data(server->session, id);
 }
 
 void http2_server_reset(struct http2_server *server, int32_t id, enum http2_code code)

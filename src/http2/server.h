@@ -15,6 +15,8 @@
 #include "http2/head.h"
 #include "http2/window.h"
 
+#include <sys/uio.h>
+
 #define HTTP2_PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 /* Error codes of RFC 9113 7 that the owner uses. */
@@ -57,8 +59,9 @@ struct http2_server_handler {
     void (*ended)(void *owner, void *stream, const struct http_message *trailers);
     /* The stream is over: both sides have ended, or either has reset it. Nothing follows. */
     void (*closed)(void *owner, void *stream, bool by_client, uint32_t code);
-    /* The bytes that are ready to be sent; `*is_last`: the answer ends with them. Nothing is taken yet. */
-    struct slice (*peek)(void *owner, void *stream, bool *is_last);
+    /* The bytes that are ready to be sent; `*is_last`: the answer ends with them, `*stays`: they stay where
+     * they are until the output has been written, though they were taken. Nothing is taken yet. */
+    struct slice (*peek)(void *owner, void *stream, bool *is_last, bool *stays);
     /* The first `n` of them have been taken. */
     void (*took)(void *owner, void *stream, size_t n);
     /* The answer has been sent to its end, but the request has not come to its own. */
@@ -102,9 +105,22 @@ void http2_server_free(struct http2_server **server);
 
 /* What the client sent, which is changed. False: a connection error; what is still to be said is output. */
 bool http2_server_receive(struct http2_server *server, char *data, size_t len, uint64_t now_ns);
-/* Writes output to out[0..cap), at least HTTP2_OUT_BYTES; returns how much. 0: nothing more to send now. */
-enum { HTTP2_OUT_BYTES = 20 * 1024 };
-size_t http2_server_send(struct http2_server *server, char *out, size_t cap);
+/* What is to be written at a time, as pieces: frames are in out[0..cap), at least HTTP2_OUT_BYTES, which the
+ * caller brings, as it does `pieces`, `most` of them; bodies may be in pieces of their own. */
+enum {
+    HTTP2_OUT_BYTES = 20 * 1024,
+    HTTP2_HEADS_BYTES = 1024 /* on top, for heads of DATA frames in pieces */
+};
+struct http2_output {
+    char *out;
+    size_t cap;
+    struct iovec *pieces;
+    int n, most; /* n 0: there is nothing to send now; most 1: all of it is copied into one */
+};
+void http2_server_gather(struct http2_server *server, struct http2_output *output);
+/* How many bytes of a stream would be sent if they were there now: nothing else waits, and its windows are
+ * open. 0 also from within callbacks. */
+size_t http2_server_room(const struct http2_server *server, int32_t id);
 /* The connection has nothing more to say or to hear. */
 bool http2_server_is_over(const struct http2_server *server);
 /* A header list has begun and not ended. */

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { PIECES_MAX = 8 };
+enum { PIECES_MAX = 32 };
 
 void conn_init(struct conn *conn, int fd, loop_io_fn *on_ready, loop_timer_fn *on_due)
 {

@@ -231,6 +231,20 @@ static bool read_head(struct exchange *x, char *data, size_t len)
     return true;
 }
 
+/* As much as can be handed on at once. */
+static size_t read_bytes(const struct exchange *x)
+{
+    const struct client *client = x->client;
+    if (client->downstream->has_frames) {
+        size_t room = x->has_answer_head ? client->downstream->room(client) : 0;
+        return room <= FRAMED_READ_BYTES  ? FRAMED_READ_BYTES
+               : room < WORKER_READ_BYTES ? room
+                                          : WORKER_READ_BYTES;
+    }
+    bool may_splice = !x->has_answer_head && !client->conn.layer && !x->upstream->conn.layer;
+    return may_splice ? FIRST_READ_BYTES : WORKER_READ_BYTES;
+}
+
 static void h1_read(struct exchange *x)
 {
     struct worker *worker = x->worker;
@@ -243,11 +257,7 @@ static void h1_read(struct exchange *x)
             exchange_resume(x);
             return;
         }
-        bool may_splice = !x->has_answer_head && !client->conn.layer && !upstream->conn.layer;
-        size_t most = client->downstream->has_frames ? FRAMED_READ_BYTES
-                      : may_splice                   ? FIRST_READ_BYTES
-                                                     : WORKER_READ_BYTES;
-        enum conn_result result = conn_read(&upstream->conn, data + kept, most, &n);
+        enum conn_result result = conn_read(&upstream->conn, data + kept, read_bytes(x), &n);
         if (result == CONN_BLOCKED)
             return;
         if (result != CONN_OK) {

@@ -26,6 +26,8 @@ struct downstream {
     void (*trailers)(struct exchange *x, const struct http_message *trailers);
     /* The trailers of a request whose body has been read to its end; NULL: none. Only with has_frames. */
     const struct http_message *(*request_trailers)(struct client *client);
+    /* Bytes of a body that a write would put on the wire at once; only with has_frames. */
+    size_t (*room)(const struct client *client);
     /* Writes an answer of ours whole; `*n` are its bytes. */
     enum conn_result (*answer)(struct client *client, const struct h1_answer *how, size_t *n);
     /* The exchange has ended and is gone; its answer was written whole. */

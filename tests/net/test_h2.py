@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP/2 with clients, in front of HTTP/1.1 targets: requests, bodies, resets, windows, the end of connections."""
 import os
+import ssl
 import subprocess
 import threading
 import time
@@ -66,6 +67,32 @@ def test_A7_bodies_of_any_size_pass_both_ways(stand, size):
         got = curl(stand, "--data-binary", f"@{put(stand, body)}", "-H", "expect:", *(["-H", length[0]] if length else []))
         assert got == body
     assert [seen.body for seen in backend.requests] == [body] * 2
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_A7_long_answers_over_a_socket_that_is_full_arrive_whole(stand, tmp_path, scheme):
+    def body_of(number):
+        return (b"%d," % number) * (number * 100_000)
+
+    backend = stand.backend()
+    backend.answer = lambda seen: text_response(body_of(int(seen.target[1:])))
+    config, sock = stand.config(backend), None
+    if scheme == "https":
+        authority = Authority(tmp_path)
+        config["certificates"] = [authority.issue("t", "t.example")]
+        config["load_balancers"][0]["listeners"][0].update(protocol="HTTPS", certificates=["t"])
+    proxy = stand.serve(config)
+    if scheme == "https":
+        context = ssl.create_default_context(cafile=authority.file)
+        context.set_alpn_protocols(["h2"])
+        sock = tls_wire(address_of(proxy.config), context).sock
+    client = h2(stand, settings={SettingsFrame.INITIAL_WINDOW_SIZE: 2**24}, window=2**28, sock=sock)
+    streams = {number: client.open(request(path=f"/{number}")) for number in (1, 16, 2, 15, 3, 14, 4, 40)}
+    time.sleep(0.5)  # all sockets are full
+    for number, stream in streams.items():
+        got = client.read(stream)
+        assert got.status == 200 and got.body == body_of(number)
+        time.sleep(0.05)
 
 
 def put(stand, data):

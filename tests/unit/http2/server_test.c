@@ -62,9 +62,9 @@ static void on_closed(void *owner, void *stream, bool by_client, uint32_t code)
     saw.code = code;
 }
 
-static struct slice on_peek(void *owner, void *stream, bool *is_last)
+static struct slice on_peek(void *owner, void *stream, bool *is_last, bool *stays)
 {
-    *is_last = true;
+    *is_last = *stays = true;
     return body;
 }
 
@@ -132,14 +132,24 @@ static void receive_request(int32_t stream, bool post, bool ends)
 static char out[256 * 1024];
 static size_t out_len;
 
+static size_t gather(void)
+{
+    struct iovec piece;
+    struct http2_output output = {out + out_len, sizeof(out) - out_len, &piece, 0, 1};
+    http2_server_gather(server, &output);
+    size_t got = output.n ? piece.iov_len : 0;
+    out_len += got;
+    return got;
+}
+
 /* How many frames of a type the server sends now; *first is where the payload of the first of them is. */
 static int sends(uint8_t type, const char **first)
 {
     struct http2_walk walk = {0};
     size_t at = 0;
     int n = 0;
-    for (size_t got; (got = http2_server_send(server, out + out_len, sizeof(out) - out_len)) > 0;)
-        out_len += got;
+    while (gather() > 0)
+        ;
     while (http2_walk_next(&walk, out, out_len, &at))
         if (http2_walk_type(&walk) == type && n++ == 0 && first)
             *first = out + at;
@@ -276,6 +286,28 @@ static void a_window_grows_by_what_came_until_a_ping_was_answered(void **state)
     assert_int_equal(window.size, HTTP2_STREAM_WINDOW);
 }
 
+static void a_long_body_is_sent_from_where_it_is(void **state)
+{
+    static char answer[40000];
+    struct iovec pieces[17];
+    struct http2_output output = {out, sizeof(out), pieces, 0, 17};
+    receive_request(1, false, true);
+    sends(SETTINGS, NULL);
+    struct scratch scratch = {out, out + 4096};
+    http_message_init(&msg, true);
+    msg.status = 200;
+    msg.framing = HTTP_BODY_CHUNKED;
+    assert_true(http2_server_answer(server, 1, &msg, false, &scratch) > 0);
+    body = slice_of(answer, sizeof(answer));
+    assert_int_equal(http2_server_room(server, 1), 0); /* the head goes first */
+    http2_server_gather(server, &output);
+    assert_int_equal(output.n, 6); /* heads and bytes of three frames */
+    assert_ptr_equal(pieces[1].iov_base, answer);
+    assert_ptr_equal(pieces[3].iov_base, answer + 16384);
+    assert_int_equal(pieces[5].iov_len, sizeof(answer) - 2 * 16384);
+    assert_int_equal(body.len, 0);
+}
+
 static void a_reset_of_the_client_is_told(void **state)
 {
     receive_request(1, true, false);
@@ -351,6 +383,7 @@ int main(void)
         T(streams_beyond_the_limit_are_refused_C_067),
         T(a_window_opens_only_when_bytes_were_taken),
         T(a_window_grows_by_what_came_until_a_ping_was_answered),
+        T(a_long_body_is_sent_from_where_it_is),
         T(a_reset_of_the_client_is_told),
         T(a_length_that_its_data_contradicts_is_an_error_of_the_stream),
         T(leaving_is_a_notice_and_then_the_last_stream_C_057),
