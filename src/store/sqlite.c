@@ -48,8 +48,10 @@ static void open_work(struct blocking_job *job)
 static void poll_work(struct blocking_job *job)
 {
     struct sqlite_kind *kind = container_of(job, struct sqlite_kind, job);
-    kind->must_reopen = !sqlite_file_is_there(&kind->file, kind->reason, sizeof(kind->reason)) ||
-                        !sqlite_file_version(&kind->file, &kind->version, kind->reason, sizeof(kind->reason));
+    kind->must_reopen =
+        !sqlite_file_is_there(&kind->file, kind->reason, sizeof(kind->reason)) ||
+        !sqlite_file_version(&kind->file, &kind->version, kind->reason, sizeof(kind->reason)) ||
+        !sqlite_file_checkpoint(&kind->file, kind->reason, sizeof(kind->reason));
     if (kind->must_reopen)
         sqlite_file_close(&kind->file);
 }
@@ -117,6 +119,8 @@ static void done(struct blocking_job *job)
         begin(kind, call_work); /* it came during a look at the version */
     else if (kind->call)
         call_failed(kind);
+    else if (kind->is_open && sqlite_file_is_due(&kind->file))
+        begin(kind, poll_work);
 }
 
 static void free_kind(struct sqlite_kind *kind)

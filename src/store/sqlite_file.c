@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LOG_PAGES_MAX = 1000 /* 4 MiB, as SQLite has it */ };
+
 const char *sqlite_path_of(struct slice url)
 {
     const char *path = url.ptr + strlen("sqlite:");
@@ -37,6 +39,12 @@ static bool say(char *reason, size_t cap, const char *fmt, ...)
 static bool is_damage(int code)
 {
     return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+}
+
+/* What is open is of no use any more. */
+static bool is_lost(int code)
+{
+    return is_damage(code) || code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
 }
 
 static bool fail(const struct sqlite_file *file, char *reason, size_t cap)
@@ -109,8 +117,7 @@ static bool run_failed(struct sqlite_file *file, struct store_call *call, int co
     fail(file, reason, sizeof(reason));
     roll_back(file);
     call_fail(call, "%s", reason);
-    code &= 0xff;
-    return !is_damage(code) && code != SQLITE_IOERR && code != SQLITE_CANTOPEN;
+    return !is_lost(code & 0xff);
 }
 
 bool sqlite_file_run(struct sqlite_file *file, struct store_call *call)
@@ -158,6 +165,13 @@ static bool check(struct sqlite_file *file, char *reason, size_t cap)
                file->path, found);
 }
 
+/* In place of SQLite's own, which takes the log over as a part of the commit that made it long. */
+static int note_log(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    ((struct sqlite_file *)arg)->log_pages = pages;
+    return SQLITE_OK;
+}
+
 static bool set_up(struct sqlite_file *file, char *reason, size_t cap)
 {
     char value[200];
@@ -168,6 +182,7 @@ static bool set_up(struct sqlite_file *file, char *reason, size_t cap)
     if (strcmp(value, "wal") != 0)
         return say(reason, cap, "%s: there can be no write-ahead log in this place (the mode is %s)",
                    file->path, value);
+    sqlite3_wal_hook(file->db, note_log, file);
     return ask(file, "PRAGMA synchronous = FULL", value, reason, cap) &&
            ask(file, "PRAGMA foreign_keys = ON", value, reason, cap);
 }
@@ -246,6 +261,21 @@ bool sqlite_file_is_there(const struct sqlite_file *file, char *reason, size_t c
     if (st.st_dev != file->device || st.st_ino != file->inode)
         return say(reason, cap, "%s was replaced by another file while it was open", file->path);
     return true;
+}
+
+bool sqlite_file_is_due(const struct sqlite_file *file)
+{
+    return file->log_pages >= LOG_PAGES_MAX;
+}
+
+/* A database that another process reads or writes takes over what it can; the rest comes later. */
+bool sqlite_file_checkpoint(struct sqlite_file *file, char *reason, size_t cap)
+{
+    if (!sqlite_file_is_due(file))
+        return true;
+    file->log_pages = 0;
+    int code = sqlite3_wal_checkpoint_v2(file->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) & 0xff;
+    return is_lost(code) ? fail(file, reason, cap) : true;
 }
 
 bool sqlite_file_version(struct sqlite_file *file, uint64_t *version, char *reason, size_t cap)

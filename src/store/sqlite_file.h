@@ -18,6 +18,7 @@ struct sqlite_file {
     struct sqlite3 *db; /* owns; NULL: closed */
     dev_t device;       /* of the file that was opened */
     ino_t inode;
+    int log_pages; /* of the write-ahead log, since the database took them over */
 };
 
 /* The file of "sqlite:/var/lib/isobar/isobar.db" or "sqlite:///...". Borrows. */
@@ -31,6 +32,11 @@ void sqlite_file_close(struct sqlite_file *file);
 bool sqlite_file_is_there(const struct sqlite_file *file, char *reason, size_t cap);
 /* The number of the newest version, 0 when there is none. */
 bool sqlite_file_version(struct sqlite_file *file, uint64_t *version, char *reason, size_t cap);
+/* The write-ahead log is so long that the database should take it over. */
+bool sqlite_file_is_due(const struct sqlite_file *file);
+/* The database takes over what is in the log, when it is due: not as a part of some commit, which would wait
+ * for it. False: the file is not to be trusted any more. */
+bool sqlite_file_checkpoint(struct sqlite_file *file, char *reason, size_t cap);
 /* Runs the call's statements. False: the file is not to be trusted any more; the call has failed. */
 bool sqlite_file_run(struct sqlite_file *file, struct store_call *call);
 
