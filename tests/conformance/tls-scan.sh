@@ -13,7 +13,7 @@ timeout 60 sslscan --no-colour --xml="$tmp/s.xml" "$host:$port" > "$tmp/s.txt" 2
 timeout 100 nmap -Pn -p "$port" --script ssl-enum-ciphers,ssl-cert -oX "$tmp/n.xml" "$host" > "$tmp/n.txt" 2>&1
 # nmap's tls-alpn offers RSA key exchange alone, which modern defaults refuse before ALPN matters.
 for p in h2 http/1.1; do
-  openssl s_client -connect "$host:$port" -alpn "$p" < /dev/null 2> /dev/null | grep "^ALPN protocol: $p" >> "$tmp/alpn"
+  openssl s_client -connect "$host:$port" -alpn "$p" < /dev/null 2> /dev/null | grep -a "^ALPN protocol: $p" >> "$tmp/alpn"
 done
 /usr/bin/python3 - "$tmp" <<'PY'
 import json, re, sys, xml.etree.ElementTree as E

@@ -216,7 +216,7 @@ class Net:
         self.processes[lb].send_signal(signal.SIGHUP)
         self._await(lb, lambda: self.log(lb).count(": generation ") > published)
 
-    def _await(self, lb, condition, seconds=20):
+    def _await(self, lb, condition, seconds=60):
         until = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < until and self.processes[lb].poll() is None, self.log(lb)
@@ -268,7 +268,7 @@ class Net:
 class Flow:
     """One TCP connection from the client to a VIP, which says whom it reached."""
 
-    def __init__(self, net, vip=VIP4, timeout=10.0):
+    def __init__(self, net, vip=VIP4, timeout=60.0):
         with net.inside("client"):
             self.socket = socket.socket(socket.AF_INET6 if ":" in vip else socket.AF_INET)
             self.socket.settimeout(timeout)
