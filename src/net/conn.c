@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/conn.h"
 
+#include "net/syscall.h"
+
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -40,7 +42,7 @@ enum conn_result conn_recv(struct conn *conn, char *data, size_t cap, size_t *n)
 {
     ssize_t got;
     do
-        got = recv(conn->io.fd, data, cap, 0);
+        got = sys_recv(conn->io.fd, data, cap);
     while (got < 0 && errno == EINTR);
     if (got > 0) {
         if ((size_t)got < cap && !conn->saw_hangup)
@@ -97,10 +99,10 @@ enum conn_result conn_send(struct conn *conn, struct buf_pool *bufs, const struc
     if (!conn->out && !conn->is_connecting) {
         do {
             if (n == 1) {
-                sent = send(conn->io.fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL);
+                sent = sys_send(conn->io.fd, pieces[0].iov_base, pieces[0].iov_len);
             } else {
                 struct msghdr msg = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = (size_t)n};
-                sent = sendmsg(conn->io.fd, &msg, MSG_NOSIGNAL);
+                sent = sys_sendmsg(conn->io.fd, &msg);
             }
         } while (sent < 0 && errno == EINTR);
         if ((size_t)sent == total)
@@ -135,7 +137,7 @@ enum conn_result conn_flush(struct conn *conn, struct buf_pool *bufs)
         return CONN_BLOCKED;
     ssize_t sent;
     do
-        sent = send(conn->io.fd, out->data + out->start, buf_len(out), MSG_NOSIGNAL);
+        sent = sys_send(conn->io.fd, out->data + out->start, buf_len(out));
     while (sent < 0 && errno == EINTR);
     if (sent < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? CONN_BLOCKED : CONN_FAILED;

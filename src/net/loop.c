@@ -2,6 +2,7 @@
 #include "net/loop.h"
 
 #include "core/clock.h"
+#include "core/fetch.h"
 #include "core/log.h"
 
 #include <errno.h>
@@ -219,6 +220,13 @@ static int sleep_ms(struct loop *loop)
     return end_ns <= loop->now_ns ? 0 : (int)((end_ns - loop->now_ns) / NS_PER_MS) + 1;
 }
 
+/* What the event's handler reads first: a client, an upstream. */
+static inline void fetch_owner(const struct epoll_event *event)
+{
+    enum { OWNER_BYTES = 256 };
+    fetch(event->data.ptr, OWNER_BYTES);
+}
+
 void loop_run(struct loop *loop)
 {
     struct epoll_event events[EVENTS_PER_TURN];
@@ -231,9 +239,13 @@ void loop_run(struct loop *loop)
             log_error("epoll_wait: %m");
             return;
         }
+        if (n > 0)
+            fetch_owner(&events[0]);
         read_clock(loop);
         for (int i = 0; i < n; i++) {
             struct loop_io *io = events[i].data.ptr;
+            if (i + 1 < n)
+                fetch_owner(&events[i + 1]);
             if (io->fd >= 0) /* not closed earlier in this turn */
                 io->on_ready(loop, io, events[i].events);
         }

@@ -2,6 +2,7 @@
 #include "tls/tls_thread.h"
 
 #include "core/clock.h"
+#include "net/syscall.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -38,7 +39,7 @@ enum conn_result tls_thread_push(struct tls_thread *thread)
         return conn->out ? CONN_BLOCKED : CONN_OK;
     if (!conn->is_connecting)
         return conn_send(conn, thread->bufs, &all, 1);
-    ssize_t n = send(conn->io.fd, all.iov_base, all.iov_len, MSG_NOSIGNAL);
+    ssize_t n = sys_send(conn->io.fd, all.iov_base, all.iov_len);
     return n == (ssize_t)all.iov_len ? CONN_OK : CONN_FAILED;
 }
 
