@@ -3,58 +3,72 @@
 
 #include "core/check.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SMALLEST = 32,           /* the first class; each next one is twice as large, the last 4096 bytes */
-    KEEP_BYTES = 512 * 1024, /* of a class */
+    OWN = 8,                 /* malloc()'s part of a chunk, which is a multiple of 16 */
+    SMALLEST = 32,           /* chunk of the first class; then by 16 to 64, then four to each doubling */
+    LARGEST = 32 * 1024,     /* of the last one */
+    KEEP_BYTES = 256 * 1024, /* of a class */
     NO_CLASS = PIECES_CLASSES,
 };
 
-/* Stands before each piece. */
-struct header {
-    _Alignas(16) uint32_t class_index;
-};
-
-static size_t bytes_of(uint32_t class_index)
+static unsigned log2_of(size_t n)
 {
-    return (size_t)SMALLEST << class_index;
+    return 63 - (unsigned)__builtin_clzl(n);
 }
 
-static uint32_t class_of(size_t size)
+static size_t chunk_of(uint32_t class_index)
 {
-    uint32_t class_index = 0;
-    while (class_index < NO_CLASS && bytes_of(class_index) < size)
-        class_index++;
-    return class_index;
+    if (class_index < 3)
+        return SMALLEST + 16 * (size_t)class_index;
+    unsigned doubling = 6 + (class_index - 3) / 4, quarter = (class_index - 3) % 4;
+    return ((size_t)1 << doubling) + ((size_t)(quarter + 1) << (doubling - 2));
+}
+
+/* The first class whose pieces hold `size` bytes. */
+static uint32_t class_for(size_t size)
+{
+    size_t chunk = size + OWN;
+    if (chunk <= 64)
+        return chunk <= SMALLEST ? 0 : (uint32_t)((chunk - 1) / 16 - 1);
+    if (chunk > LARGEST || chunk < size)
+        return NO_CLASS;
+    unsigned doubling = log2_of(chunk - 1);
+    return 3 + (doubling - 6) * 4 + (uint32_t)((chunk - 1) >> (doubling - 2) & 3);
+}
+
+/* The last class for which a piece is large enough. */
+static uint32_t class_of(void *data)
+{
+    size_t chunk = malloc_usable_size(data) + OWN;
+    if (chunk < SMALLEST || chunk > LARGEST)
+        return NO_CLASS;
+    if (chunk < 64)
+        return (uint32_t)(chunk / 16 - 2);
+    unsigned doubling = log2_of(chunk);
+    return 2 + (doubling - 6) * 4 + (uint32_t)(chunk >> (doubling - 2) & 3);
 }
 
 void *pieces_take(struct pieces *pieces, size_t size)
 {
-    uint32_t class_index = class_of(size);
+    uint32_t class_index = class_for(size);
     if (pieces && class_index < NO_CLASS && pieces->free[class_index]) {
         void *data = pieces->free[class_index];
         memcpy(&pieces->free[class_index], data, sizeof(void *));
         pieces->n_free[class_index]--;
         return data;
     }
-    struct header *header = malloc(sizeof(*header) + (class_index < NO_CLASS ? bytes_of(class_index) : size));
-    if (!header)
-        return NULL;
-    header->class_index = class_index;
-    return header + 1;
+    return malloc(class_index < NO_CLASS ? chunk_of(class_index) - OWN : size);
 }
 
 void pieces_give(struct pieces *pieces, void *data)
 {
-    if (!data)
-        return;
-    struct header *header = (struct header *)data - 1;
-    uint32_t class_index = header->class_index;
-    if (!pieces || class_index == NO_CLASS ||
-        pieces->n_free[class_index] * bytes_of(class_index) >= KEEP_BYTES) {
-        free(header);
+    uint32_t class_index = pieces && data ? class_of(data) : NO_CLASS;
+    if (class_index == NO_CLASS || pieces->n_free[class_index] * chunk_of(class_index) >= KEEP_BYTES) {
+        free(data);
         return;
     }
     memcpy(data, &pieces->free[class_index], sizeof(void *));
@@ -64,21 +78,17 @@ void pieces_give(struct pieces *pieces, void *data)
 
 void *pieces_resize(struct pieces *pieces, void *data, size_t size)
 {
+    size_t old = data ? malloc_usable_size(data) : 0;
     if (!data)
         return pieces_take(pieces, size);
-    struct header *header = (struct header *)data - 1;
-    if (header->class_index == NO_CLASS && class_of(size) == NO_CLASS) {
-        header = realloc(header, sizeof(*header) + size);
-        return header ? header + 1 : NULL;
-    }
-    if (header->class_index < NO_CLASS && size <= bytes_of(header->class_index))
+    if (size <= old && old < LARGEST)
         return data;
+    if (size > LARGEST && old > LARGEST)
+        return realloc(data, size);
     void *moved = pieces_take(pieces, size);
     if (!moved)
         return NULL;
-    /* What shrinks out of no class is at least as long as the new size; what grows is as long as its class.
-     */
-    memcpy(moved, data, header->class_index == NO_CLASS ? size : bytes_of(header->class_index));
+    memcpy(moved, data, size < old ? size : old);
     pieces_give(pieces, data);
     return moved;
 }
@@ -89,7 +99,7 @@ void pieces_fini(struct pieces *pieces)
         while (pieces->free[i]) {
             void *data = pieces->free[i];
             memcpy(&pieces->free[i], data, sizeof(void *));
-            free((struct header *)data - 1);
+            free(data);
         }
     *pieces = (struct pieces){0};
 }

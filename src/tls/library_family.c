@@ -164,6 +164,7 @@ static bool takes_ecdsa(const struct library_hello *hello, SSL_CTX *ctx)
 static enum ssl_select_cert_result_t on_hello(const SSL_CLIENT_HELLO *own)
 {
     struct library_hello hello = {.takes_ecdsa = takes_ecdsa, .own = own};
+    SSL_set_shed_handshake_config(own->ssl, 1); /* what only handshakes need is freed after this one */
     const unsigned char *data;
     size_t len;
     if (SSL_early_callback_ctx_extension_get(own, TLSEXT_TYPE_server_name, &data, &len))
