@@ -307,6 +307,7 @@ struct config_target {
     struct slice srv;                /* ptr NULL: not named by a service */
     uint32_t weight;
     bool backup, enabled;
+    uint16_t order; /* of backups: the lowest that has a usable one serves; 0 but for targets of names */
     struct config_pair *tags;
     uint32_t n_tags;
 };

@@ -17,15 +17,32 @@ static bool is_usable(const struct snap_group *group, uint32_t i, enum whom whom
                             : health_is_usable_in_panic(health, whom == PANIC_ALL));
 }
 
-/* Marks the primaries or the backups that may take work; counts those that only their weight of 0 keeps out.
- */
-static uint32_t mark_usable(const struct snap_group *group, uint64_t *bitmap, enum whom whom, bool backups,
+/* 0: no backup. */
+static uint32_t rank_of(const struct config_target *target)
+{
+    return target->backup ? 1u + target->order : 0;
+}
+
+/* The first rank behind `rank` that a target has; UINT32_MAX: there is none. */
+static uint32_t next_rank(const struct snap_group *group, uint32_t rank)
+{
+    uint32_t next = UINT32_MAX;
+    for (uint32_t i = 0; i < group->n_targets; i++) {
+        uint32_t of_target = rank_of(&group->settings[i]);
+        if (of_target > rank && of_target < next)
+            next = of_target;
+    }
+    return next;
+}
+
+/* Marks the targets of a rank that may take work; counts those that only their weight of 0 keeps out. */
+static uint32_t mark_usable(const struct snap_group *group, uint64_t *bitmap, enum whom whom, uint32_t rank,
                             uint32_t *n_weightless)
 {
     uint32_t n = 0;
     memset(bitmap, 0, (group->n_targets + 63) / 64 * sizeof(*bitmap));
     for (uint32_t i = 0; i < group->n_targets; i++) {
-        if (group->settings[i].backup != backups || !is_usable(group, i, whom))
+        if (rank_of(&group->settings[i]) != rank || !is_usable(group, i, whom))
             continue;
         if (group->settings[i].weight == 0) {
             ++*n_weightless;
@@ -53,8 +70,9 @@ static void refresh_ramp(const struct snap_group *group, struct snap_group_worke
     mine->ramp_due_ns = any ? now_ns + RAMP_EVERY_MS * NS_PER_MS : 0;
 }
 
-/* Backups serve only when no other target is usable (case C-110). Of targets whose health is ignored, those
- * that were never known to be good come last. */
+/* Backups serve only when no other target is usable (case C-110), those of a later priority (SRV) when none
+ * of an earlier one is. Of targets whose health is ignored, those that were never known to be good come last.
+ */
 static void refresh(const struct snap_group *group, struct snap_group_worker *mine, uint32_t epoch,
                     uint64_t now_ns)
 {
@@ -65,9 +83,8 @@ static void refresh(const struct snap_group *group, struct snap_group_worker *mi
     mine->n_usable = 0;
     for (enum whom whom = first; whom <= last && mine->n_usable == 0; whom++) {
         mine->n_weightless = 0;
-        mine->n_usable = mark_usable(group, mine->eligible, whom, false, &mine->n_weightless);
-        if (mine->n_usable == 0)
-            mine->n_usable = mark_usable(group, mine->eligible, whom, true, &mine->n_weightless);
+        for (uint32_t rank = 0; rank != UINT32_MAX && mine->n_usable == 0; rank = next_rank(group, rank))
+            mine->n_usable = mark_usable(group, mine->eligible, whom, rank, &mine->n_weightless);
     }
     mine->ramp_due_ns = 0;
     if (group->config->slow_start_ms && !mine->is_panicking)

@@ -12,7 +12,7 @@ bool shape_is_same(const struct shape_targets *a, const struct shape_targets *b)
     for (uint32_t i = 0; i < a->n; i++) {
         const struct config_target *x = &a->settings[i], *y = &b->settings[i];
         if (x->weight != y->weight || x->enabled != y->enabled || x->backup != y->backup ||
-            !slice_eq(x->endpoint.text, y->endpoint.text))
+            x->order != y->order || !slice_eq(x->endpoint.text, y->endpoint.text))
             return false;
     }
     return true;

@@ -35,7 +35,8 @@ static bool is_current(const struct snapshot *snapshot, const struct snap_group 
     uint32_t n = targets_expand(snapshot->config, group->config, resolve, arena, &now);
     for (uint32_t i = 0; n == group->n_targets && now != group->settings && i < n; i++)
         if (!slice_eq(now[i].endpoint.text, group->settings[i].endpoint.text) ||
-            now[i].weight != group->settings[i].weight || now[i].backup != group->settings[i].backup)
+            now[i].weight != group->settings[i].weight || now[i].backup != group->settings[i].backup ||
+            now[i].order != group->settings[i].order)
             return false;
     return n == group->n_targets;
 }

@@ -27,7 +27,8 @@ struct snap_group_worker {
     uint32_t n_weightless; /* usable but for their weight of 0 */
     uint32_t retry_tokens; /* hundredths of a retry that the budget allows */
     struct balance_state *state;
-    uint64_t *eligible;   /* bitmap of primary (or, when none is usable, backup) targets that may take work */
+    uint64_t *eligible;   /* bitmap of the targets of the first rank that may take work: backups when no other
+                             is usable */
     uint16_t *ramp;       /* slow start: each target's part of its weight, while any is ramping */
     uint64_t ramp_due_ns; /* when to work it out again; 0: nobody is ramping */
     bool is_panicking;    /* eligible ignores health (D5) */

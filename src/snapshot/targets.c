@@ -3,6 +3,8 @@
 
 #include "core/text.h"
 
+#include <string.h>
+
 /* Texts of the configuration end in NUL. */
 struct resolve_name target_name(const struct config_target *target)
 {
@@ -34,12 +36,31 @@ static uint8_t preferred_family(const struct config *config, const struct resolv
     return 0;
 }
 
-static uint16_t first_priority(const struct resolve_view *view)
+/* The priorities that there are, each once, in order. */
+static void list_priorities(const struct resolve_view *view, uint16_t *out)
 {
-    uint16_t first = UINT16_MAX;
-    for (uint32_t i = 0; i < view->n; i++)
-        first = view->addrs[i].priority < first ? view->addrs[i].priority : first;
-    return first;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < view->n; i++) {
+        uint16_t priority = view->addrs[i].priority;
+        uint32_t at = 0;
+        while (at < n && out[at] < priority)
+            at++;
+        if (at < n && out[at] == priority)
+            continue;
+        memmove(out + at + 1, out + at, (n - at) * sizeof(*out));
+        out[at] = priority;
+        n++;
+    }
+}
+
+/* Which of a name's targets serve first: those of the first priority and the preferred family; the family
+ * counts within a priority. */
+static uint32_t rank_of(const struct resolve_addr *addr, const uint16_t *priorities, uint8_t family)
+{
+    uint32_t before = 0;
+    while (priorities[before] != addr->priority)
+        before++;
+    return 2 * before + (family && addr->ip.family != family);
 }
 
 /* Records of weight 0 are to be used little (RFC 2782), where a target of weight 0 is not used at all. */
@@ -55,7 +76,8 @@ static uint32_t expand(const struct config *config, const struct config_target *
                        const struct resolve_view *view, struct arena *arena, struct config_target *out)
 {
     uint8_t family = preferred_family(config, view);
-    uint16_t priority = first_priority(view);
+    uint16_t *priorities = arena_array(arena, uint16_t, view->n + 1);
+    list_priorities(view, priorities);
     for (uint32_t i = 0; i < view->n; i++) {
         const struct resolve_addr *addr = &view->addrs[i];
         struct config_target *one = &out[i];
@@ -64,7 +86,9 @@ static uint32_t expand(const struct config *config, const struct config_target *
         one->endpoint.port = target->host.ptr ? target->endpoint.port : addr->port;
         one->endpoint.text = print_name(target, &one->endpoint, arena);
         one->weight = weight_of(target, addr);
-        one->backup |= addr->priority != priority || (family && addr->ip.family != family);
+        uint32_t rank = rank_of(addr, priorities, family);
+        one->order = (uint16_t)(target->backup || rank == 0 ? rank : rank - 1);
+        one->backup |= rank > 0;
     }
     return view->n;
 }

@@ -190,6 +190,31 @@ def test_weights_follow_their_target_when_records_change_places_C_119(stand, dns
     assert share(stand, 40) == {"one": 10, "two": 30}
 
 
+def test_each_priority_of_a_service_serves_when_no_earlier_one_can_C_119(stand, dns):
+    first, second, third = stand.backends_named("first", "second", "third")
+    records = [srv(f"h{n}.test", backend.port, priority, 10)
+               for n, (backend, priority) in enumerate([(third, 30), (first, 5), (second, 20)])]
+    dns.set("_http._tcp.app.test", *records)
+    for n in range(3):
+        dns.set(f"h{n}.test", a("127.0.0.1"))
+    health = {"type": "tcp", "interval_s": 0.1, "unhealthy_threshold": 1, "healthy_threshold": 1}
+    stand.proxy({"srv": "_http._tcp.app.test"}, resolver=dns.resolver,
+                group={"health_check": health, "retry": {"attempts": 1}, "panic_threshold_pct": 0})
+
+    def only(name):
+        return wait_until(lambda: {stand.ask().body for _ in range(6)} == {name})
+
+    assert only(b"first")
+    first.stop()
+    assert only(b"second")
+    second.stop()
+    assert only(b"third")
+    second.start()
+    assert only(b"second")
+    first.start()
+    assert only(b"first")
+
+
 def test_a_service_changes_when_its_new_hosts_have_been_asked(stand, dns):
     one, two = stand.backends_named("one", "two")
     dns.set("_http._tcp.app.test", srv("h1.test", one.port, ttl=1))
