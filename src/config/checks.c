@@ -25,7 +25,7 @@ static bool refuse(struct decoder *decoder, const struct doc_node *node, const c
     va_start(args, fmt);
     vsnprintf(why, sizeof(why), fmt, args);
     va_end(args);
-    doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, %s", doc_describe(node, &decoder->doc->arena), why);
+    doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, %s", decode_describe(decoder, node), why);
     return false;
 }
 

@@ -27,6 +27,20 @@ static bool has_unit(const struct doc_node *node)
            (s.ptr[digits] == ' ' || s.ptr[digits] == '%' || ascii_lower(s.ptr[digits]) >= 'a');
 }
 
+const char *decode_describe(struct decoder *decoder, const struct doc_node *node)
+{
+    const struct schema_key *key = decoder->key;
+    bool is_container = node->kind == DOC_LIST || node->kind == DOC_MAP || node->kind == DOC_NULL;
+    struct text shown;
+    if (!key || !key->secret || is_container)
+        return doc_describe(node, &decoder->doc->arena);
+    text_init(&shown);
+    secret_show(key, node->key, node->text, &shown);
+    bool is_open = slice_eq(text_slice(&shown), node->text);
+    text_fini(&shown);
+    return is_open ? doc_describe(node, &decoder->doc->arena) : "a secret that is not shown here";
+}
+
 void decode_mismatch(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node)
 {
     struct text expected;
@@ -40,8 +54,8 @@ void decode_mismatch(struct decoder *decoder, const struct schema_key *key, cons
     else if (numeric && node->kind == DOC_STRING && node->text.len &&
              strspn(node->text.ptr, "0123456789") == node->text.len)
         hint = "; write it without quotes and without leading zeros";
-    doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, expected %.*s%s",
-              doc_describe(node, &decoder->doc->arena), SLICE_ARG(text_slice(&expected)), hint);
+    doc_fault(decoder->doc, DIAG_ERROR, node, "is %s, expected %.*s%s", decode_describe(decoder, node),
+              SLICE_ARG(text_slice(&expected)), hint);
     text_fini(&expected);
 }
 
@@ -226,6 +240,7 @@ static void decode_key(struct decoder *decoder, const struct schema_key *key, co
         key->type->decode(decoder, key, node, holder);
         return;
     }
+    decoder->key = key;
     if (key->default_text) /* also when the key is there: what a faulty value leaves behind */
         key->type->decode(decoder, key, default_node(decoder, key), holder);
     if (node && key->secret && refuse_hidden(decoder, key, node))

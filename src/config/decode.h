@@ -10,11 +10,12 @@
 enum { DECODE_DEFAULTS_MAX = 256 }; /* a power of two, well above the number of keys with a default */
 
 struct decoder {
-    struct doc *doc;             /* borrows */
-    struct arena *arena;         /* borrows: the config's, owns what is decoded */
-    const char *base_dir;        /* borrows: where relative paths begin */
-    const struct config *before; /* borrows: whose parts are taken where they are the same; NULL: nothing */
-    struct doc default_values;   /* owns the nodes below */
+    struct doc *doc;              /* borrows */
+    struct arena *arena;          /* borrows: the config's, owns what is decoded */
+    const char *base_dir;         /* borrows: where relative paths begin */
+    const struct schema_key *key; /* at hand */
+    const struct config *before;  /* borrows: whose parts are taken where they are the same; NULL: nothing */
+    struct doc default_values;    /* owns the nodes below */
     /* Nodes of defaults made so far, by an open hash of their keys: a document may have very many sections.
      */
     struct {
@@ -32,6 +33,9 @@ void decode_section(struct decoder *decoder, const struct schema_section *sectio
                     const struct doc_node *node, void *holder);
 /* A relative path made absolute by the folder of the document. Owns: the config's arena. */
 struct slice decode_absolute(struct decoder *decoder, struct slice path);
+/* What a value is, for messages, as doc_describe() says it; of a secret only that it is one. Owns: the
+ * document's arena. */
+const char *decode_describe(struct decoder *decoder, const struct doc_node *node);
 /* "is the text "x", expected ...", by the key's type. */
 void decode_mismatch(struct decoder *decoder, const struct schema_key *key, const struct doc_node *node);
 

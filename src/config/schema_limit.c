@@ -39,7 +39,8 @@ static const struct schema_key rate_limit_keys[] = {
     CHOICE("headers", tells_all, told, "refused", "who is told by RateLimit fields what remains"),
     FLAG("dry_run", dry_run, "false", "only counts and logs what would be refused"),
     NUMBER("max_clients", max_clients, 16, 100000000, "65536",
-           "known at the same time; 18 bytes each, sliding_window 82, with scope fleet 37 more; see rate-limits.md"),
+           "known at the same time; 18 bytes each, sliding_window 82, with scope fleet 37 more; see "
+           "rate-limits.md"),
     END};
 const struct schema_section schema_rate_limit = {
     .keys = rate_limit_keys,

@@ -157,6 +157,25 @@ static void a_mark_that_stands_for_nothing_is_refused(void **state)
     expect_refused("shared_state: {url: \"redis://:<secret>@h\"}\n", "/shared_state/url");
 }
 
+static void a_faulty_secret_is_not_quoted(void **state)
+{
+    static const char *const faulty[] = {
+        "target_groups: [{name: web, affinity: {type: cookie, secret: \"ge;heim\"}, targets: [{ip: "
+        "10.0.0.1, "
+        "port: 80}]}]\n",
+        "store: {url: \"mysql://u:geheim@h\"}\n",
+        "l4: {hash_seed: geheim}\n",
+        "load_balancers: [{name: l, listeners: [{port: 80, rules: [{deny: {}, match: {headers: {x-token: \" "
+        "geheim\"}}}]}]}]\n",
+    };
+    for (size_t i = 0; i < iso_countof(faulty); i++) {
+        struct text faults = faults_of("f", slice_str(faulty[i]));
+        assert_null(strstr(faults.data, "heim"));
+        assert_non_null(strstr(faults.data, "expected"));
+        text_fini(&faults);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -166,6 +185,7 @@ int main(void)
         cmocka_unit_test(secrets_are_hidden_wherever_they_stand),
         cmocka_unit_test(values_of_the_wrong_kind_are_written_as_they_are),
         cmocka_unit_test(a_digest_tells_twelve_bits_of_a_secret),
+        cmocka_unit_test(a_faulty_secret_is_not_quoted),
         cmocka_unit_test(a_mark_that_stands_for_nothing_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
