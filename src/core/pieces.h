@@ -3,9 +3,9 @@
  * recently freed first. What fits no class, and what is more than a list keeps, is malloc()'s. A piece may be
  * given back on another thread than it was taken on: it then belongs to that one's lists.
  *
- * A piece is exactly what malloc() gave, which knows its size: nothing stands before it. The classes lie close
- * together and reach up to a record of TLS with room to spare, so that the buffers of one handshake serve the
- * next instead of being cut up for small pieces that stay. */
+ * A piece is exactly what malloc() gave, which knows its size: nothing stands before it. The classes lie
+ * close together and reach up to a record of TLS with room to spare, so that the buffers of one handshake
+ * serve the next instead of being cut up for small pieces that stay. */
 #ifndef ISOBAR_CORE_PIECES_H
 #define ISOBAR_CORE_PIECES_H
 
