@@ -160,13 +160,13 @@ static void a_mark_that_stands_for_nothing_is_refused(void **state)
 static void a_faulty_secret_is_not_quoted(void **state)
 {
     static const char *const faulty[] = {
-        "target_groups: [{name: web, affinity: {type: cookie, secret: \"ge;heim\"}, targets: [{ip: "
-        "10.0.0.1, "
-        "port: 80}]}]\n",
+        ("target_groups: [{name: web, affinity: {type: cookie, secret: \"ge;heim\"}, targets: [{ip: "
+         "10.0.0.1, "
+         "port: 80}]}]\n"),
         "store: {url: \"mysql://u:geheim@h\"}\n",
         "l4: {hash_seed: geheim}\n",
-        "load_balancers: [{name: l, listeners: [{port: 80, rules: [{deny: {}, match: {headers: {x-token: \" "
-        "geheim\"}}}]}]}]\n",
+        ("load_balancers: [{name: l, listeners: [{port: 80, rules: [{deny: {}, match: {headers: {x-token: \" "
+         "geheim\"}}}]}]}]\n"),
     };
     for (size_t i = 0; i < iso_countof(faulty); i++) {
         struct text faults = faults_of("f", slice_str(faulty[i]));
