@@ -342,6 +342,49 @@ bool doc_eq(const struct doc_node *a, const struct doc_node *b)
     return true;
 }
 
+/* Also in the order of keys. As deep as the document. */
+static bool is_word_for_word(const struct doc_node *a, const struct doc_node *b)
+{
+    if (a->kind != b->kind || a->n != b->n || !slice_eq(a->text, b->text))
+        return false;
+    const struct doc_node *y = b->first;
+    for (const struct doc_node *x = a->first; x; x = x->next, y = y->next)
+        if (!slice_eq(x->key, y->key) || !is_word_for_word(x, y))
+            return false;
+    return true;
+}
+
+static struct doc_node **children_of(const struct doc_node *list)
+{
+    struct doc_node **all = calloc(list->n + 1, sizeof(*all));
+    iso_assert(all != NULL);
+    uint32_t n = 0;
+    for (struct doc_node *child = list->first; child; child = child->next)
+        all[n++] = child;
+    return all;
+}
+
+static void take_stamps_of_items(struct doc_node *to, const struct doc_node *from)
+{
+    struct doc_node **now = children_of(to), **old = children_of(from);
+    uint32_t n = to->n < from->n ? to->n : from->n, first = 0, last = 0;
+    for (; first < n && is_word_for_word(now[first], old[first]); first++)
+        now[first]->stamp = old[first]->stamp;
+    for (; last < n - first && is_word_for_word(now[to->n - 1 - last], old[from->n - 1 - last]); last++)
+        now[to->n - 1 - last]->stamp = old[from->n - 1 - last]->stamp;
+    free(now);
+    free(old);
+}
+
+void doc_take_stamps(struct doc_node *to, const struct doc_node *from)
+{
+    for (struct doc_node *child = to->kind == DOC_MAP ? to->first : NULL; child; child = child->next) {
+        const struct doc_node *other = doc_get(from, child->key.ptr);
+        if (other && child->kind == DOC_LIST && other->kind == DOC_LIST)
+            take_stamps_of_items(child, other);
+    }
+}
+
 void doc_compact(struct doc *doc)
 {
     struct doc fresh = *doc;

@@ -51,6 +51,10 @@ void doc_edit_redo(struct doc_edit *edit);
 
 /* Is the value the same, the order of keys in maps aside? As deep as documents are. */
 bool doc_eq(const struct doc_node *a, const struct doc_node *b);
+/* For a document `to` that replaces another one, `from`, as a whole: items of the lists at its top that say
+ * word for word what those of the other one say get their stamps, so that what was made of them still holds.
+ * Items are compared from both ends of a list. */
+void doc_take_stamps(struct doc_node *to, const struct doc_node *from);
 /* A document whose arena has nothing but its tree, in place of `doc`, whose nodes end. Stamps stay. */
 void doc_compact(struct doc *doc);
 

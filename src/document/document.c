@@ -282,6 +282,8 @@ static struct config *decode(struct document *document, struct change *change)
     if (config)
         return config;
     struct doc *doc = change->fresh ? change->fresh : &document->doc;
+    if (change->fresh)
+        doc_take_stamps(change->fresh->root, document->doc.root);
     if (config_load_again(doc, document->base_dir, document_config(document), &config))
         return NULL;
     return config;

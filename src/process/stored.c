@@ -114,8 +114,9 @@ static bool make_arrival(struct change *change)
     if (!is_news(arrival->stored, change->stored_version, text_slice(&arrival->document)))
         return true; /* it came another way meanwhile: our own commit */
     arrival->before = process->current->config;
-    if (store_decode(text_slice(&arrival->document), document_doc(process->document)->root, "the store",
-                     document_base_dir(process->document), &source, &change->diag))
+    if (store_decode(text_slice(&arrival->document), document_doc(process->document)->root,
+                     document_config(process->document), "the store", document_base_dir(process->document),
+                     &source, &change->diag))
         return false;
     give_source(change, &source);
     return true;
@@ -299,8 +300,8 @@ static bool file_is_seed(struct process *process, struct change *change, struct 
     text_init(&stored);
     printed_write(document_printed(process->document), &stored);
     store_log_difference(process->current->config, file->config, process->source->name);
-    iso_err err = store_decode(text_slice(&stored), file->doc.root, "the store", file->base_dir, &merged,
-                               &change->diag);
+    iso_err err = store_decode(text_slice(&stored), file->doc.root, NULL, "the store", file->base_dir,
+                               &merged, &change->diag);
     text_fini(&stored);
     config_source_fini(file);
     if (err)

@@ -4,6 +4,7 @@
 #include "config/diff.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "doc/doc_edit.h"
 #include "doc/json.h"
 #include "doc/json_write.h"
 #include "store/last_good.h"
@@ -55,8 +56,8 @@ static void join(struct slice document, const struct doc_node *local, struct tex
         text_printf(out, ",%.*s", (int)rest.len - 1, rest.ptr + 1);
 }
 
-iso_err store_decode(struct slice document, const struct doc_node *local, const char *name,
-                     const char *base_dir, struct config_source *out, struct iso_diag *diag)
+iso_err store_decode(struct slice document, const struct doc_node *local, const struct config *before,
+                     const char *name, const char *base_dir, struct config_source *out, struct iso_diag *diag)
 {
     struct config_source made = {0};
     struct text whole;
@@ -64,8 +65,10 @@ iso_err store_decode(struct slice document, const struct doc_node *local, const 
     join(document, local, &whole);
     doc_init(&made.doc, name, diag);
     iso_err err = json_read(text_slice(&whole), &made.doc);
+    if (!err && before)
+        doc_take_stamps(made.doc.root, local);
     if (!err)
-        err = config_load_doc(&made.doc, base_dir, &made.config);
+        err = config_load_again(&made.doc, base_dir, before, &made.config);
     text_fini(&whole);
     if (err) {
         doc_fini(&made.doc);
@@ -155,8 +158,8 @@ static iso_err decode(struct boot *boot, const char *origin, struct config_sourc
 {
     char name[64];
     snprintf(name, sizeof(name), "%s, version %" PRIu64, origin, boot->version);
-    return store_decode(text_slice(&boot->document), boot->file->doc.root, name, boot->file->base_dir, out,
-                        boot->diag);
+    return store_decode(text_slice(&boot->document), boot->file->doc.root, NULL, name, boot->file->base_dir,
+                        out, boot->diag);
 }
 
 static void fill_tables(struct boot *boot, const struct config *config)

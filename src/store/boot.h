@@ -28,9 +28,12 @@ iso_err store_boot(struct config_source *source, const char *file_name, struct s
                    struct iso_diag *diag) ISO_MUST_USE;
 
 /* The configuration of a stored document on this node: with the sections that come from the node's own file,
- * taken from `local`. `name` stands in faults. Threads: any. */
-iso_err store_decode(struct slice document, const struct doc_node *local, const char *name,
-                     const char *base_dir, struct config_source *out, struct iso_diag *diag) ISO_MUST_USE;
+ * taken from `local`. `before`: what was decoded from `local`, where that is the document in force; what is
+ * the same is taken from there. May be NULL. `name` stands in faults. Threads: any; with `before`, control.
+ */
+iso_err store_decode(struct slice document, const struct doc_node *local, const struct config *before,
+                     const char *name, const char *base_dir, struct config_source *out,
+                     struct iso_diag *diag) ISO_MUST_USE;
 
 /* Logs what `file` says otherwise than `in_force`; false when nothing. The sections of the node aside. */
 bool store_log_difference(const struct config *in_force, const struct config *file, const char *file_name);

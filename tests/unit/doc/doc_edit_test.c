@@ -240,6 +240,38 @@ static void no_two_documents_have_a_stamp_in_common(void **state)
     close_doc(&g);
 }
 
+/* The stamps of a list's items that are also those of another list's, as a word: "x.x". */
+static void expect_taken(const char *from_json, const char *to_json, const char *expected)
+{
+    struct fixture from = open_doc(from_json), to = open_doc(to_json);
+    char taken[20];
+    size_t n = 0;
+    doc_take_stamps(to.doc.root, from.doc.root);
+    for (const struct doc_node *item = doc_get(to.doc.root, "l")->first; item; item = item->next) {
+        taken[n] = '.';
+        for (const struct doc_node *old = doc_get(from.doc.root, "l")->first; old; old = old->next)
+            if (old->stamp == item->stamp)
+                taken[n] = 'x';
+        n++;
+    }
+    taken[n] = 0;
+    assert_string_equal(taken, expected);
+    close_doc(&from);
+    close_doc(&to);
+}
+
+static void a_document_takes_the_stamps_of_items_that_say_the_same_word_for_word(void **state)
+{
+    expect_taken("{\"l\":[{\"a\":1},{\"a\":[2,{\"b\":true}]},{\"a\":3}]}",
+                 "{\"l\":[{\"a\":1},{\"a\":[2,{\"b\":false}]},{\"a\":3}]}", "x.x");
+    expect_taken("{\"l\":[{\"a\":1},{\"a\":2},{\"a\":3}]}", "{\"l\":[{\"a\":2},{\"a\":3}]}", "xx");
+    expect_taken("{\"l\":[{\"a\":1},{\"a\":3}]}", "{\"l\":[{\"a\":1},{\"a\":2},{\"a\":3}]}", "x.x");
+    expect_taken("{\"l\":[{\"a\":1,\"b\":2}]}", "{\"l\":[{\"b\":2,\"a\":1}]}", ".");
+    expect_taken("{\"l\":[{\"a\":1}]}", "{\"l\":[{\"a\":\"1\"}]}", ".");
+    expect_taken("{\"l\":[{\"a\":[]}]}", "{\"l\":[{\"a\":{}}]}", ".");
+    expect_taken("{\"l\":[{\"a\":1},{\"a\":1}]}", "{\"l\":[{\"a\":1}]}", "x");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +284,7 @@ int main(void)
         cmocka_unit_test(stamps_go_back_and_come_again_with_the_steps),
         cmocka_unit_test(compaction_keeps_stamps),
         cmocka_unit_test(no_two_documents_have_a_stamp_in_common),
+        cmocka_unit_test(a_document_takes_the_stamps_of_items_that_say_the_same_word_for_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
