@@ -35,12 +35,12 @@ tsan:
 	@$(MAKE) -s test BUILD=build-tsan
 
 # The tests that speak TLS, with BoringSSL in place of OpenSSL.
+TLS_UNITS := clienthello names tickets tls_layer
 TLS_TESTS := test_tls test_tls_library test_jwt test_health_h2 test_passthrough
 boringssl:
 	@test -f build-boringssl/build.ninja || meson setup build-boringssl -Dbuildtype=debug -Doptimization=1 -Dtls=boringssl
-	@ninja -C build-boringssl --quiet src/cli/isobar tests/unit/tls_clienthello tests/unit/tls_names tests/unit/tls_tickets \
-		tests/unit/tls_tls_layer
-	@UNIT_TESTS='isobar:tls/*' NET_TESTS='$(TLS_TESTS:%=tests/net/%.py)' tools/run-tests build-boringssl
+	@ninja -C build-boringssl --quiet src/cli/isobar $(TLS_UNITS:%=tests/unit/tls_%)
+	@UNIT_TESTS='$(TLS_UNITS:%=tls/%)' NET_TESTS='$(TLS_TESTS:%=tests/net/%.py)' tools/run-tests build-boringssl
 
 # Fuzzes each target for FUZZ_SECONDS; findings and grown corpora stay in build-fuzz.
 FUZZ_SECONDS ?= 60
