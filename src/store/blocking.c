@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -17,12 +18,13 @@ struct blocking {
     /* set once before the thread starts */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t asked;
+    pthread_cond_t asked, ended; /* ended: by the monotonic clock */
     /* under the lock */
     struct blocking_job *todo, **todo_end;
     struct blocking_job *finished, **finished_end;
     bool is_stopping;
     bool is_left; /* nobody waits: what was not begun is not done */
+    bool has_ended;
     /* loop's thread only */
     struct loop *loop;
     struct loop_io woken; /* fd also written by the thread, under the lock while not stopping */
@@ -62,6 +64,7 @@ static void unref(struct blocking *blocking)
     discard_all(take_all(&blocking->todo, &blocking->todo_end));
     discard_all(take_all(&blocking->finished, &blocking->finished_end));
     pthread_cond_destroy(&blocking->asked);
+    pthread_cond_destroy(&blocking->ended);
     pthread_mutex_destroy(&blocking->lock);
     free(blocking);
 }
@@ -87,6 +90,8 @@ static void *run(void *arg)
         if (!blocking->is_stopping && write(blocking->woken.fd, &one, sizeof(one)) < 0)
             log_error("eventfd: %m");
     }
+    blocking->has_ended = true;
+    pthread_cond_signal(&blocking->ended);
     pthread_mutex_unlock(&blocking->lock);
     unref(blocking);
     return NULL;
@@ -113,6 +118,15 @@ static void on_woken(struct loop *loop, struct loop_io *io, uint32_t events)
     }
 }
 
+static void init_ended(struct blocking *blocking)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&blocking->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 iso_err blocking_start(struct loop *loop, const char *name, struct blocking **out)
 {
     struct blocking *blocking = calloc(1, sizeof(*blocking));
@@ -124,6 +138,7 @@ iso_err blocking_start(struct loop *loop, const char *name, struct blocking **ou
     blocking->woken = (struct loop_io){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .on_ready = on_woken};
     pthread_mutex_init(&blocking->lock, NULL);
     pthread_cond_init(&blocking->asked, NULL);
+    init_ended(blocking);
     if (blocking->woken.fd < 0 || loop_arm_events(loop, &blocking->woken, EPOLLIN) ||
         pthread_create(&blocking->thread, NULL, run, blocking)) {
         log_error("cannot start the thread %s: %m", name);
@@ -184,19 +199,28 @@ void blocking_stop(struct blocking **taken)
     end_joined(blocking);
 }
 
+static bool waits_until_ended(struct blocking *blocking, uint64_t until_ns)
+{
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+                                   .tv_nsec = (long)(until_ns % NS_PER_S)};
+    pthread_mutex_lock(&blocking->lock);
+    while (!blocking->has_ended &&
+           pthread_cond_timedwait(&blocking->ended, &blocking->lock, &until) != ETIMEDOUT)
+        ;
+    bool has_ended = blocking->has_ended;
+    pthread_mutex_unlock(&blocking->lock);
+    return has_ended;
+}
+
 bool blocking_stop_within(struct blocking **taken, uint32_t ms)
 {
     struct blocking *blocking = *taken;
-    uint64_t until_ns = clock_mono_ns() + ms * NS_PER_MS;
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
-                                   .tv_nsec = (long)(until_ns % NS_PER_S)};
     tell_to_end(blocking, false);
-    if (pthread_clockjoin_np(blocking->thread, NULL, CLOCK_MONOTONIC, &until)) {
+    if (!waits_until_ended(blocking, clock_mono_ns() + ms * NS_PER_MS)) {
         blocking_leave(taken);
         return false;
     }
-    *taken = NULL;
-    end_joined(blocking);
+    blocking_stop(taken);
     return true;
 }
 
