@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """CPU time per request of HTTP/2 in front of an HTTP/1.1 origin, isobar beside haproxy: h2load with 8 connections of 32
-streams, 128-byte answers, cleartext and TLS. All on one machine; proxies share one core, origin and load the other, and only
+streams, answers of 128 bytes or --size, cleartext and TLS. All on one machine; proxies share one core, origin and load the other, and only
 one proxy gets load at a time. Prints the median over the rounds and its ratio to haproxy's of the same round.
 
-    bench/l7/h2bench.py [--isobar build/src/cli/isobar] [--rounds 5] [--requests 60000] [--no-tls]
+    bench/l7/h2bench.py [--isobar build/src/cli/isobar] [--rounds 5] [--requests 60000] [--size 128] [--no-tls]
 """
 import argparse
 import os
@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--isobar", default=os.path.join(HERE, "../../build/src/cli/isobar"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=60000)
+    parser.add_argument("--size", type=int, default=128)
     parser.add_argument("--no-tls", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +95,7 @@ def main():
                 for number in range(args.rounds + 1):
                     for proxy, process in proxies.items():
                         before = spent_us(process.pid)
-                        h2load(f"{scheme}://127.0.0.1:{ports[proxy]}/128", args.requests)
+                        h2load(f"{scheme}://127.0.0.1:{ports[proxy]}/{args.size}", args.requests)
                         after = spent_us(process.pid)
                         if number:  # the first round warms up
                             measured[proxy].append([(b - a) / args.requests for a, b in zip(before, after)])
