@@ -90,7 +90,7 @@ def test_A7_long_answers_over_a_socket_that_is_full_arrive_whole(stand, tmp_path
     streams = {number: client.open(request(path=f"/{number}")) for number in (1, 16, 2, 15, 3, 14, 4, 40)}
     time.sleep(0.5)  # all sockets are full
     for number, stream in streams.items():
-        got = client.read(stream)
+        got = client.read(stream, 90)
         assert got.status == 200 and got.body == body_of(number)
         time.sleep(0.05)
 
