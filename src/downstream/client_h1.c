@@ -2,6 +2,7 @@
 #include "downstream/client_h1.h"
 
 #include "core/clock.h"
+#include "core/fetch.h"
 #include "downstream/answers.h"
 #include "downstream/client_h2.h"
 #include "downstream/linger.h"
@@ -183,6 +184,16 @@ static bool go_on_with_handshake(struct client *client, enum conn_result result)
     return false;
 }
 
+/* What every request takes: the next exchange and buffer, and where its head is parsed to. */
+static void fetch_for_request(const struct client *client)
+{
+    enum { MSG_BYTES = 5 * FETCH_LINE, BUF_BYTES = 4 * FETCH_LINE };
+    const struct worker *worker = client->listener->worker;
+    fetch(worker->exchanges.free, sizeof(struct exchange));
+    fetch(worker->bufs.free[0], BUF_BYTES);
+    fetch(worker->msg, MSG_BYTES);
+}
+
 static void read_heads(struct client *client)
 {
     struct worker *worker = client->listener->worker;
@@ -191,6 +202,7 @@ static void read_heads(struct client *client)
         char *data = worker->rbuf;
         iso_assert(kept <=
                    WORKER_HEAD_BYTES); /* the parser refuses longer heads, resume() takes what is pipelined */
+        fetch_for_request(client);
         enum conn_result result = conn_read(&client->conn, data + kept, WORKER_READ_BYTES, &n);
         if (client->state == CLIENT_HANDSHAKE && !go_on_with_handshake(client, result))
             return;

@@ -241,6 +241,7 @@ void loop_run(struct loop *loop)
         }
         if (n > 0)
             fetch_owner(&events[0]);
+        fetch(loop->warm, loop->warm_bytes);
         read_clock(loop);
         for (int i = 0; i < n; i++) {
             struct loop_io *io = events[i].data.ptr;
@@ -260,6 +261,12 @@ void loop_run(struct loop *loop)
         if (loop->turns_counter)
             counter_add(loop->turns_counter, 1);
     }
+}
+
+void loop_warm(struct loop *loop, const void *memory, size_t n)
+{
+    loop->warm = memory;
+    loop->warm_bytes = n;
 }
 
 void loop_stop(struct loop *loop)

@@ -75,6 +75,8 @@ struct loop {
     struct loop_deferred *deferred, **deferred_end; /* first in, first out */
     struct loop_io wake;
     bool stopping;
+    const void *warm; /* see loop_warm() */
+    size_t warm_bytes;
     uint64_t turns;
     counter *turns_counter; /* may be NULL; the same for other threads to read */
     /* any thread: atomic, release on push, acquire on take */
@@ -86,6 +88,8 @@ void loop_fini(struct loop *loop);
 /* Turns until loop_stop(). Threads: the owner. */
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
+/* Memory that every turn's handlers touch, borrowed: the loop asks the cache for it when it wakes. */
+void loop_warm(struct loop *loop, const void *memory, size_t n);
 
 /* Registers io->fd for EPOLLIN|EPOLLOUT|EPOLLRDHUP, edge-triggered; a no-op when it is. */
 iso_err loop_arm(struct loop *loop, struct loop_io *io) ISO_MUST_USE;

@@ -4,6 +4,7 @@
 #include "proxy/carrier.h"
 
 #include "core/clock.h"
+#include "core/fetch.h"
 #include "proxy/announce.h"
 #include "proxy/answer.h"
 #include "proxy/exchange.h"
@@ -85,6 +86,7 @@ static void on_ready(struct loop *loop, struct loop_io *io, uint32_t events)
 {
     struct upstream *upstream = container_of(io, struct upstream, conn.io);
     struct exchange *x = upstream->owner;
+    fetch(x, sizeof(*x));
     conn_note_events(&upstream->conn, events);
     bool was_blocked = upstream->conn.out || upstream->conn.is_connecting;
     if (upstream->conn.is_connecting && !finish_connecting(x, upstream, events))

@@ -223,6 +223,8 @@ iso_err worker_start(struct worker **out, uint32_t index)
         free(worker);
         return ISO_ERR_SYSTEM;
     }
+    /* All of it but the loop, whose wheel is large and seldom looked at. */
+    loop_warm(&worker->loop, &worker->index, sizeof(*worker) - offsetof(struct worker, index));
     worker->index = index;
     list_init(&worker->listeners);
     buf_pool_init(&worker->bufs);
