@@ -91,7 +91,7 @@ enum {
     /* What of one request's body may wait for its target, and of all requests of a connection together; as
      * far as they grow (http2/window.h). */
     HTTP2_STREAM_WINDOW = 65535,
-    HTTP2_STREAM_WINDOW_MOST = 2 * 1024 * 1024,
+    HTTP2_STREAM_WINDOW_MOST = BUF_LARGEST, /* all that a window lets in waits in one buffer */
     HTTP2_CONNECTION_WINDOW = 1024 * 1024,
     HTTP2_CONNECTION_WINDOW_MOST = 4 * 1024 * 1024,
 };

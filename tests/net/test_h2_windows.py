@@ -13,7 +13,7 @@ from harness.process import wait_until
 from harness.stand import address_of
 
 KIB = 1024
-STREAM, STREAM_MOST = 65535, 2048 * KIB
+STREAM, STREAM_MOST = 65535, 512 * KIB
 CONNECTION_GROWTH = 3072 * KIB
 TARGET, TARGET_MOST = 256 * KIB, 4096 * KIB
 PIECE = 16 * KIB
