@@ -28,8 +28,7 @@ struct nghttp2_session;
 
 enum {
     HTTP2_CLIENT_WINDOW_BYTES = 256 * 1024, /* of a stream's body that may wait here for its owner */
-    HTTP2_CLIENT_WINDOW_MOST =
-        4 * 1024 * 1024, /* the same of a stream whose owner has never kept it waiting */
+    HTTP2_CLIENT_WINDOW_MOST = BUF_LARGEST, /* the same of a stream whose owner has never kept it waiting */
     HTTP2_CLIENT_CONN_WINDOW_BYTES = 16 * 1024 * 1024, /* of a connection, on its way: nothing waits by it */
     HTTP2_CLIENT_HEAD_BYTES = 64 * 1024,               /* of an answer's head or trailers */
 };
