@@ -8,9 +8,8 @@ command -v chromium-browser >/dev/null 2>&1 || need chromium chromium
 log=$(mktemp); trap 'rm -f "$log"' EXIT
 ISOBAR=$isobar PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m pytest -q --tb=short -p no:cacheprovider \
   "$KIT/../net/test_browser.py" >"$log" 2>&1
-cat "$log"
+sed 's/^\(FAILED\|ERROR\) /FAIL /' "$log"
 count() { sed -n "s/.*\b\([0-9][0-9]*\) $1.*/\1/p" "$log" | tail -n 1; }
-sed -n 's/^\(FAILED\|ERROR\) \(.*\)/FAIL \2/p' "$log"
 passed=$(count passed) failed=$(count failed) errors=$(count error)
 [ -n "$passed$failed$errors" ] || failed=1
 total $((passed)) $((failed + errors))
