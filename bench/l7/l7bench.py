@@ -52,7 +52,7 @@ def sh(cmd, **kw):
 
 def build(out):
     cc = os.environ.get("CC", "cc")
-    for name, libs in (("l7be", []), ("l7load", ["-lssl", "-lcrypto", "-lm"])):
+    for name, libs in (("l7be", []), ("l7floor", []), ("l7load", ["-lssl", "-lcrypto", "-lm"])):
         src, dst = os.path.join(HERE, name + ".c"), os.path.join(out, name)
         if not os.path.exists(dst) or os.path.getmtime(dst) < os.path.getmtime(src):
             sh([cc, "-O2", "-Wall", "-o", dst, src] + libs)
@@ -257,6 +257,7 @@ def main():
                          "and, with a template file, @CONF@ are filled in")
     ap.add_argument("--peer", action="append", default=[], metavar="NAME=nginx|haproxy:BINARY[:TEMPLATE]",
                     help="another build of a peer")
+    ap.add_argument("--floor", action="store_true", help="also l7floor, a byte relay with nothing else")
     ap.add_argument("--no-peers", action="store_true", help="leave out the installed nginx and haproxy")
     ap.add_argument("--loads", default=DEFAULT, help="comma-separated; 'all' or from: " + ", ".join(LOADS))
     ap.add_argument("--rounds", type=int, default=5)
@@ -309,6 +310,8 @@ def main():
         name, rest = s.split("=", 1)
         cmd, _, t = rest.partition("::")
         spec.append((name, cmd, t or None, False))
+    if a.floor:
+        spec.append(("floor", os.path.join(a.work, "l7floor") + " @HOST@ @PORT@ @BPORT@", None, False))
     loads = list(LOADS) if a.loads == "all" else [x for x in a.loads.split(",") if x]
 
     nth = iter(range(1000))
