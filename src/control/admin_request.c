@@ -121,20 +121,26 @@ static void use_input(struct admin_conn *conn, size_t used)
     memmove(conn->in, conn->in + used, conn->in_len);
 }
 
+/* Has the parser all it needs? If not, *is_refused: it refused what came, and the client is told; else it
+ * wants more. */
+static bool is_whole(struct admin_conn *conn, enum h1_result result, const enum http_reject *why,
+                     bool *is_refused)
+{
+    *is_refused = result == H1_REJECTED;
+    if (*is_refused)
+        reject(conn, *why);
+    return result == H1_COMPLETE;
+}
+
 bool admin_conn_take_head(struct admin_conn *conn)
 {
     struct http_message request;
     size_t used;
     enum http_reject why;
-    switch (h1_parse_request(conn->in, conn->in_len, &limits, &request, &used, &why)) {
-    case H1_INCOMPLETE:
-        return false;
-    case H1_REJECTED:
-        reject(conn, why);
-        return true;
-    case H1_COMPLETE:
-        break;
-    }
+    bool is_refused;
+    enum h1_result result = h1_parse_request(conn->in, conn->in_len, &limits, &request, &used, &why);
+    if (!is_whole(conn, result, &why, &is_refused))
+        return is_refused;
     struct api_call *call = call_of(conn);
     keep_request(call, conn->in, used);
     use_input(conn, used);
@@ -180,15 +186,10 @@ static bool take_trailers(struct admin_conn *conn)
     struct http_message trailers;
     size_t used;
     enum http_reject why;
-    switch (h1_parse_trailers(conn->in, conn->in_len, &limits, &trailers, &used, &why)) {
-    case H1_INCOMPLETE:
-        return false;
-    case H1_REJECTED:
-        reject(conn, why);
-        return true;
-    case H1_COMPLETE:
-        break;
-    }
+    bool is_refused;
+    enum h1_result result = h1_parse_trailers(conn->in, conn->in_len, &limits, &trailers, &used, &why);
+    if (!is_whole(conn, result, &why, &is_refused))
+        return is_refused;
     use_input(conn, used);
     handle(conn);
     return true;

@@ -35,7 +35,7 @@ struct buf *buf_try_take(struct buf_pool *pool, size_t size)
     struct buf *buf = class_index < BUF_CLASSES ? pool->free[class_index] : NULL;
     if (buf) {
         pool->free[class_index] = buf->next;
-        __builtin_prefetch(buf->next, 1); /* the next one's turn comes soon, and it is mostly cold */
+        fetch(buf->next, FETCH_LINE); /* the next one's turn comes soon, and it is mostly cold */
         pool->n_free[class_index]--;
     } else {
         buf = class_index < BUF_CLASSES ? malloc(sizeof(*buf) + cap) : NULL;

@@ -5,6 +5,7 @@
 #ifndef ISOBAR_CORE_BUF_H
 #define ISOBAR_CORE_BUF_H
 
+#include "core/fetch.h"
 #include "core/slice.h"
 
 #include <stdatomic.h>
@@ -33,6 +34,11 @@ void buf_pool_fini(struct buf_pool *pool);
 /* An empty buffer with room for at least `size` bytes; NULL when there is no memory or size > BUF_LARGEST.
  * Threads: the pool's. */
 struct buf *buf_try_take(struct buf_pool *pool, size_t size);
+/* Asks the cache for the buffer of the smallest class that is taken next, and its first n bytes. */
+static inline void buf_fetch(const struct buf_pool *pool, size_t n)
+{
+    fetch(pool->free[0], sizeof(struct buf) + n);
+}
 /* Gives *buf back, if any, and leaves NULL. */
 void buf_give(struct buf_pool *pool, struct buf **buf);
 /* Appends, taking a buffer or a larger one when needed; false when there is no memory or the whole would

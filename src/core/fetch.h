@@ -6,6 +6,7 @@
 #define ISOBAR_CORE_FETCH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { FETCH_LINE = 64 };
 
@@ -13,7 +14,7 @@ enum { FETCH_LINE = 64 };
 static inline void fetch(const void *at, size_t n)
 {
     for (size_t i = 0; i < n; i += FETCH_LINE)
-        __builtin_prefetch((const char *)at + i, 1);
+        __builtin_prefetch((const void *)((uintptr_t)at + i), 1);
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include "core/pieces.h"
 
 #include "core/check.h"
+#include "core/fetch.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ void *pieces_take(struct pieces *pieces, size_t size)
     if (pieces && class_index < NO_CLASS && pieces->free[class_index]) {
         void *data = pieces->free[class_index];
         memcpy(&pieces->free[class_index], data, sizeof(void *));
-        __builtin_prefetch(pieces->free[class_index], 1); /* as in buf.c */
+        fetch(pieces->free[class_index], FETCH_LINE); /* as in buf.c */
         pieces->n_free[class_index]--;
         return data;
     }

@@ -56,7 +56,7 @@ void *slab_try_take(struct slab *slab)
     if (!object)
         return NULL;
     slab->free = *(void **)object;
-    __builtin_prefetch(slab->free, 1); /* as in buf.c */
+    fetch(slab->free, FETCH_LINE); /* as in buf.c */
     slab->live++;
     return object;
 }

@@ -4,7 +4,8 @@
 #ifndef ISOBAR_CORE_SLAB_H
 #define ISOBAR_CORE_SLAB_H
 
-#include <stddef.h>
+#include "core/fetch.h"
+
 #include <stdint.h>
 
 struct slab {
@@ -21,5 +22,10 @@ void slab_fini(struct slab *slab);
 /* Memory that is not cleared, or NULL when the system has none. Threads: owner only. */
 void *slab_try_take(struct slab *slab);
 void slab_give(struct slab *slab, void *object);
+/* Asks the cache for the object that is taken next. */
+static inline void slab_fetch(const struct slab *slab)
+{
+    fetch(slab->free, slab->size);
+}
 
 #endif

@@ -187,10 +187,10 @@ static bool go_on_with_handshake(struct client *client, enum conn_result result)
 /* What every request takes: the next exchange and buffer, and where its head is parsed to. */
 static void fetch_for_request(const struct client *client)
 {
-    enum { MSG_BYTES = 5 * FETCH_LINE, BUF_BYTES = 4 * FETCH_LINE };
+    enum { MSG_BYTES = 5 * FETCH_LINE, HEAD_BYTES = 3 * FETCH_LINE };
     const struct worker *worker = client->listener->worker;
-    fetch(worker->exchanges.free, sizeof(struct exchange));
-    fetch(worker->bufs.free[0], BUF_BYTES);
+    slab_fetch(&worker->exchanges);
+    buf_fetch(&worker->bufs, HEAD_BYTES);
     fetch(worker->msg, MSG_BYTES);
 }
 
